@@ -35,6 +35,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 	"github.com/ingot-dev/ingot/controllers/hardware/redfish"
 	"github.com/ingot-dev/ingot/controllers/host/sessions"
+	"github.com/ingot-dev/ingot/controllers/plan/leaderlease"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/readyourwrites"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
@@ -80,6 +81,9 @@ func runManager(ctx context.Context, s settings.Settings, cluster *rest.Config, 
 	if err != nil {
 		return err
 	}
+	if err := announceNoElection(ctx, cluster, s, time.Now()); err != nil {
+		log.Warn("Whoever asks for the manager may be told that none works", "err", err)
+	}
 	if err := addParts(ctx, mgr, s, log, resolve); err != nil {
 		return err
 	}
@@ -117,6 +121,7 @@ func newManager(s settings.Settings, cluster *rest.Config, scheme *runtime.Schem
 		LeaderElection:                s.LeaderElection.Enabled,
 		LeaderElectionID:              s.LeaderElection.Name,
 		LeaderElectionNamespace:       s.Namespace,
+		LeaderElectionLabels:          map[string]string{leaderlease.Label: leaderlease.LabelValue},
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       &shutdownTimeout,
 		Controller:                    config.Controller{MaxConcurrentReconciles: s.Concurrency},

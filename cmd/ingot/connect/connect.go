@@ -43,7 +43,7 @@ func AddFlags(c *cobra.Command) *Flags {
 	c.Flags().StringVar(f.kube.Context, "context", "", "context in the kubeconfig")
 	c.Flags().StringVarP(f.kube.Namespace, "namespace", "n", "", "namespace; without it all that you may see")
 	c.Flags().StringVarP(&f.Output, "output", "o", "text", "text or json")
-	c.Flags().StringVar(&f.lease, "manager-lease", leaderlease.DefaultNamespace+"/"+leaderlease.DefaultName, "Lease of ingot-manager's leader election, which tells whether one works")
+	c.Flags().StringVar(&f.lease, leaseFlag, leaderlease.DefaultNamespace+"/"+leaderlease.DefaultName, "Lease of ingot-manager's leader election, which tells whether one works; without it also any that has its label")
 	return f
 }
 

@@ -17,6 +17,9 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/leaderlease"
 )
 
+// leaseFlag is the flag that names the Lease.
+const leaseFlag = "manager-lease"
+
 // leaseTimeout limits the request for the Lease, which a command does before its own requests.
 const leaseTimeout = 5 * time.Second
 
@@ -49,7 +52,7 @@ func (f *Flags) reportManager(cmd *cobra.Command, k client.Reader, clock *server
 	if !found || namespace == "" || name == "" {
 		return cli.Usagef(cmd, "--manager-lease %s: expected NAMESPACE/NAME", f.lease)
 	}
-	f.manager = readManager(cmd.Context(), k, client.ObjectKey{Namespace: namespace, Name: name}, clock.now)
+	f.manager = readManager(cmd.Context(), k, client.ObjectKey{Namespace: namespace, Name: name}, cmd.Flags().Changed(leaseFlag), clock.now)
 	var err error
 	switch {
 	case f.manager.Outage != nil:
@@ -60,20 +63,44 @@ func (f *Flags) reportManager(cmd *cobra.Command, k client.Reader, clock *server
 	return err
 }
 
-// readManager judges the Lease by a clock, which is asked after the Lease is read.
-func readManager(ctx context.Context, k client.Reader, key client.ObjectKey, now func() time.Time) Manager {
+// readManager judges the Lease by a clock, which is asked after the Lease is read. Where it shows no manager that works, and was not named by the
+// user, the Leases of managers in other namespaces or of other names are looked for.
+func readManager(ctx context.Context, k client.Reader, key client.ObjectKey, isNamed bool, now func() time.Time) Manager {
 	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
 	lease := &coordinationv1.Lease{}
-	switch err := k.Get(ctx, key, lease); {
+	err := k.Get(ctx, key, lease)
+	if !isNamed && (err != nil || leaderlease.Judge(key.Namespace, key.Name, lease, now()) != nil) {
+		if found := findLease(ctx, k, lease, err == nil); found != nil {
+			lease, key, err = found, client.ObjectKeyFromObject(found), nil
+		}
+	}
+	switch {
 	case apierrors.IsNotFound(err):
-		return Manager{HasNoLease: true, Unknown: fmt.Sprintf("there is no Lease %s, so whether an ingot-manager works is unknown: where none was ever started, start one (kubectl apply -k config/default); where it has another Lease (namespace, leaderElection.name), name that with --manager-lease; where leaderElection.enabled is false there is none: kubectl get pods -n %s", key, key.Namespace)}
+		return Manager{HasNoLease: true, Unknown: fmt.Sprintf("there is no Lease %s, so whether an ingot-manager works is unknown: where none was ever started, start one (kubectl apply -k config/default); where it has another Lease (namespace, leaderElection.name), name that with --manager-lease: kubectl get leases -A -l %s=%s lists them", key, leaderlease.Label, leaderlease.LabelValue)}
 	case apierrors.IsForbidden(err):
 		return Manager{Unknown: fmt.Sprintf("you may not read the Lease %s, so whether an ingot-manager works is unknown: Role ingot-lease-reader in namespace %s allows it", key, key.Namespace)}
 	case err != nil:
 		return Manager{Unknown: fmt.Sprintf("the Lease %s cannot be read, so whether an ingot-manager works is unknown: %v", key, err)}
 	}
+	if since := leaderlease.DisabledSince(lease); since != nil {
+		return Manager{Unknown: fmt.Sprintf("the ingot-manager that was started at %s works without leader election, so whether it still does is unknown: kubectl get pods -n %s",
+			since.UTC().Format(time.RFC3339), key.Namespace)}
+	}
 	return Manager{Outage: leaderlease.Judge(key.Namespace, key.Name, lease, now())}
+}
+
+// findLease returns the Lease that tells most of the present, of those that have the manager's label and of the one that was read. It is nil where
+// there is none, or where the user may not list them.
+func findLease(ctx context.Context, k client.Reader, read *coordinationv1.Lease, isRead bool) *coordinationv1.Lease {
+	var leases coordinationv1.LeaseList
+	if err := k.List(ctx, &leases, client.MatchingLabels{leaderlease.Label: leaderlease.LabelValue}); err != nil {
+		return nil
+	}
+	if isRead {
+		leases.Items = append(leases.Items, *read)
+	}
+	return leaderlease.Newest(leases.Items)
 }
 
 // serverClock is the clock of the API server as the Date header of its last answer has it. The clock of the machine that runs the command may be

@@ -57,8 +57,48 @@ func TestACommandSaysWhenNoManagerWorks(t *testing.T) {
 		t.Errorf("a manager that works: %q, %+v, %v", stderr, flags.Manager(), err)
 	}
 	in := func(d time.Duration) func() time.Time { return func() time.Time { return time.Now().Add(d) } }
-	if m := readManager(t.Context(), server.Client, key, in(10*time.Minute)); m.Outage == nil || m.Outage.Holder != "ingot-manager-0" || !strings.Contains(m.Text(), "no ingot-manager works since "+now.UTC().Format("2006-01-02T15:04")) {
+	if m := readManager(t.Context(), server.Client, key, false, in(10*time.Minute)); m.Outage == nil || m.Outage.Holder != "ingot-manager-0" || !strings.Contains(m.Text(), "no ingot-manager works since "+now.UTC().Format("2006-01-02T15:04")) {
 		t.Errorf("ten minutes after the manager died: %+v", m)
+	}
+}
+
+// TestTheLeaseOfAManagerIsFoundByItsLabel: namespace and leaderElection.name can be set, and leader election can be disabled.
+func TestTheLeaseOfAManagerIsFoundByItsLabel(t *testing.T) {
+	old, current := server.Namespace(t), server.Namespace(t)
+	holder, seconds, now := "ingot-manager-0_uuid", int32(15), time.Now()
+	before := metav1.NewMicroTime(now.Add(-time.Hour))
+	// It was left by the manager before it moved. Its managed fields say when it was written here, so it is judged at a later time below.
+	left := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: old, Name: leaderlease.DefaultName}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &before}}
+	server.Create(t, left)
+	key, later := client.ObjectKeyFromObject(left), now.Add(time.Hour)
+	at := func() time.Time { return later }
+	if m := readManager(t.Context(), server.Client, key, false, at); m.Outage == nil {
+		t.Errorf("before another manager is there: %+v", m)
+	}
+	renewed := metav1.NewMicroTime(later)
+	moved := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: current, Name: "other", Labels: map[string]string{leaderlease.Label: leaderlease.LabelValue}},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &renewed}}
+	server.Create(t, moved)
+	for name, key := range map[string]client.ObjectKey{"one is left": key, "there is none": {Namespace: old, Name: "none"}} {
+		if m := readManager(t.Context(), server.Client, key, false, at); m.Text() != "" {
+			t.Errorf("%s: %+v", name, m)
+		}
+	}
+	if m := readManager(t.Context(), server.Client, key, true, at); m.Outage == nil {
+		t.Errorf("the user has named the one that is left: %+v", m)
+	}
+	if err := server.Client.Delete(t.Context(), moved.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Client.Get(t.Context(), key, left); err != nil {
+		t.Fatal(err)
+	}
+	left.Annotations = map[string]string{leaderlease.AnnotationDisabled: now.Add(time.Minute).UTC().Format(time.RFC3339)}
+	if err := server.Client.Update(t.Context(), left); err != nil {
+		t.Fatal(err)
+	}
+	if m := readManager(t.Context(), server.Client, key, false, at); m.Outage != nil || !strings.Contains(m.Text(), "works without leader election") {
+		t.Errorf("without leader election: %+v", m)
 	}
 }
 

@@ -16,6 +16,16 @@ const (
 	DefaultName      = "ingot-manager"
 )
 
+// Label and LabelValue are on the Lease of every manager, so that one whose namespace or name was set is found.
+const (
+	Label      = "app.kubernetes.io/name"
+	LabelValue = "ingot-manager"
+)
+
+// AnnotationDisabled is on the Lease of a manager that was started with leaderElection.enabled: false. Its value is the time of the start. Such a
+// manager renews nothing. Without it: a manager with leader election left its Lease, and the one that works now is reported as dead.
+const AnnotationDisabled = "ingot.dev/leader-election-disabled-at"
+
 // shortestDuration is the duration that the manager's leader election asks for (controller-runtime's default). A leader that ends in order
 // leaves a Lease of one second, and a standby looks at it every two seconds. Without this bound: each hand-over is reported as an outage.
 const shortestDuration = 15 * time.Second
@@ -30,10 +40,44 @@ type Outage struct {
 	Message string
 }
 
-// Judge returns the outage that a Lease shows at a time of the API server's clock, or nil when a manager has renewed it in time.
+// DisabledSince returns when a manager without leader election was started, where no manager has renewed the Lease since; else nil. Whether that
+// manager works is not known then.
+func DisabledSince(lease *coordinationv1.Lease) *time.Time {
+	at, err := time.Parse(time.RFC3339, lease.Annotations[AnnotationDisabled])
+	if last := lastRenewal(lease); err != nil || last != nil && last.After(at) {
+		return nil
+	}
+	return &at
+}
+
+// Newest returns the Lease that tells most of the present: the one that was renewed last, or whose manager without leader election was started
+// last. It returns nil where there is none.
+func Newest(leases []coordinationv1.Lease) *coordinationv1.Lease {
+	var newest *coordinationv1.Lease
+	var last time.Time
+	for i := range leases {
+		at := DisabledSince(&leases[i])
+		if at == nil {
+			at = lastRenewal(&leases[i])
+		}
+		if at == nil {
+			at = &time.Time{}
+		}
+		if newest == nil || at.After(last) {
+			newest, last = &leases[i], *at
+		}
+	}
+	return newest
+}
+
+// Judge returns the outage that a Lease shows at a time of the API server's clock, or nil when a manager has renewed it in time or works without
+// leader election.
 func Judge(namespace, name string, lease *coordinationv1.Lease, now time.Time) *Outage {
 	look := fmt.Sprintf("; look at kubectl get pods -n %s, and at the log of one that runs", namespace)
 	const effect = "nothing is installed, judged, rolled or released"
+	if DisabledSince(lease) != nil {
+		return nil
+	}
 	at := lastRenewal(lease)
 	if at == nil {
 		return &Outage{Message: fmt.Sprintf("the Lease %s/%s of ingot-manager was never renewed, so %s%s", namespace, name, effect, look)}

@@ -64,3 +64,46 @@ func TestAManagerWhoseClockIsLateIsNotDead(t *testing.T) {
 		t.Error("a label counts as a renewal")
 	}
 }
+
+// disabled adds that a manager without leader election was started some time before noon.
+func disabled(lease *coordinationv1.Lease, ago time.Duration) *coordinationv1.Lease {
+	lease.Annotations = map[string]string{AnnotationDisabled: noon.Add(-ago).Format(time.RFC3339)}
+	return lease
+}
+
+func TestALeaseThatAManagerWithoutLeaderElectionFoundIsNoOutage(t *testing.T) {
+	for _, c := range []struct {
+		what                 string
+		lease                *coordinationv1.Lease
+		isDisabled, isOutage bool
+	}{
+		{"left by a manager before", disabled(leaseOf("pod_1", 15, time.Hour), 30*time.Minute), true, false},
+		{"never renewed", disabled(&coordinationv1.Lease{}, time.Hour), true, false},
+		{"leader election is on again, and its manager works", disabled(leaseOf("pod_1", 15, time.Second), time.Hour), false, false},
+		{"leader election is on again, and its manager died", disabled(leaseOf("pod_1", 15, 10*time.Minute), time.Hour), false, true},
+		{"not a time", &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{AnnotationDisabled: "yes"}}}, false, true},
+	} {
+		if since := DisabledSince(c.lease); (since != nil) != c.isDisabled {
+			t.Errorf("%s: disabled since %v", c.what, since)
+		}
+		if o := Judge("ns", "lease", c.lease, noon); (o != nil) != c.isOutage {
+			t.Errorf("%s: %+v", c.what, o)
+		}
+	}
+}
+
+func TestTheNewestLeaseIsTheOneOfThePresent(t *testing.T) {
+	old, current := *leaseOf("old_1", 15, time.Hour), *leaseOf("current_1", 15, time.Second)
+	without := *disabled(&coordinationv1.Lease{}, 10*time.Minute)
+	for _, leases := range [][]coordinationv1.Lease{{old, current, without}, {current, without, old, {}}} {
+		if got := Newest(leases); holder(got) != "current" {
+			t.Errorf("%+v", got)
+		}
+	}
+	if got := Newest([]coordinationv1.Lease{{}, old, without}); DisabledSince(got) == nil {
+		t.Errorf("%+v", got)
+	}
+	if Newest(nil) != nil {
+		t.Error("one of none")
+	}
+}
