@@ -102,20 +102,57 @@ var startTime = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // newSimulation returns a simulation of the fleet whose NodeType asks for a new revision.
 func (f fleet) newSimulation(opts options) *simulation.Simulation {
+	machines := f.machines()
+	drawn := rand.New(rand.NewPCG(opts.seed, 0)).Perm(len(machines))
+	broken, withoutHost := map[types.NamespacedName]bool{}, map[types.NamespacedName]bool{}
+	for i, at := range drawn[:opts.broken+opts.withoutHost] {
+		if i < opts.broken {
+			broken[machines[at].name] = true
+		} else {
+			withoutHost[machines[at].name] = true
+		}
+	}
+	behaviors := randomBehaviors(opts)
 	sim := simulation.New(simulation.Config{
-		Start: startTime, Stable: f.nodeType + "-old", Policy: f.policy, Pools: f.limits, Behavior: randomBehaviors(opts),
-	})
-	for _, s := range f.shares {
-		for i := range s.size {
-			if s.pool.Name == "" {
-				sim.AddMachine(s.pool, "default", fmt.Sprintf("%s-%d", f.nodeType, i+1))
-			} else {
-				sim.AddMachine(s.pool, s.pool.Namespace, fmt.Sprintf("%s-%d", s.pool.Name, i+1))
+		Start: startTime, Stable: f.nodeType + "-old", Policy: f.policy, Pools: f.limits,
+		Behavior: func(machine types.NamespacedName, revision string) simulation.Behavior {
+			behavior := behaviors(machine, revision)
+			if broken[machine] {
+				behavior.FailureReason, behavior.WaitingFor = brokenBefore.FailureReason, brokenBefore.WaitingFor
 			}
+			return behavior
+		},
+	})
+	for _, m := range machines {
+		if withoutHost[m.name] {
+			sim.AddMachineWithoutHost(m.pool, m.name)
+			continue
+		}
+		sim.AddMachine(m.pool, m.name.Namespace, m.name.Name)
+		if broken[m.name] {
+			sim.Break(m.name, brokenBefore.FailureReason, brokenBefore.WaitingFor)
 		}
 	}
 	sim.SetTarget(f.nodeType + "-new")
 	return sim
+}
+
+// brokenBefore is how a Machine of --broken fails, before the rollout and in it.
+var brokenBefore = simulation.Behavior{FailureReason: v1alpha1.ReasonProvisioningTimedOut, WaitingFor: "simulated: its disk has failed"}
+
+// member is one Machine of the fleet.
+type member struct{ pool, name types.NamespacedName }
+
+// machines lists the Machines of the fleet.
+func (f fleet) machines() []member {
+	var all []member
+	for _, s := range f.shares {
+		for i := range s.size {
+			name := types.NamespacedName{Namespace: cmp.Or(s.pool.Namespace, "default"), Name: fmt.Sprintf("%s-%d", cmp.Or(s.pool.Name, f.nodeType), i+1)}
+			all = append(all, member{s.pool, name})
+		}
+	}
+	return all
 }
 
 // failures are the ways in which a simulated roll fails.

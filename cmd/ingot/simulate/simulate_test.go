@@ -30,6 +30,8 @@ func TestTheStoryIsAsWritten(t *testing.T) {
 		{"all-is-well.txt", nil},
 		{"half-of-them-fail.txt", []string{"--machines", "12", "--fail-rate", "50%", "--seed", "9"}},
 		{"within-the-budget.txt", []string{"--machines", "6", "--fail-rate", "0.2", "--seed", "6"}},
+		{"broken-and-without-host.txt", []string{"--broken", "1", "--without-host", "2"}},
+		{"broken-takes-all-room.txt", []string{"--broken", "3"}},
 		{"without-pools.json", []string{"--nodetype", "plain", "--machines", "2", "-o", "json"}},
 	} {
 		args := append([]string{"-f", "testdata/fleet.yaml"}, c.args...)
@@ -121,6 +123,8 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		{[]string{"-f", fleet, "--fail-rate", "7"}, cli.ExitUsage, []string{"probability"}},
 		{[]string{"-f", fleet, "--fail-rate", "NaN"}, cli.ExitUsage, []string{"probability"}},
 		{[]string{"-f", fleet, "-o", "yaml"}, cli.ExitUsage, []string{"text or json"}},
+		{[]string{"-f", fleet, "--broken", "-1"}, cli.ExitUsage, []string{"--broken -1"}},
+		{[]string{"-f", fleet, "--nodetype", "h100", "--broken", "5", "--without-host", "5"}, cli.ExitFailed, []string{"10 Machines, of 9"}},
 		{[]string{"-f", fleet, "--seed", "x"}, cli.ExitUsage, []string{"--seed", "usage:"}},
 		{[]string{"-f", fleet, "more"}, cli.ExitUsage, []string{"usage:"}},
 	} {

@@ -243,14 +243,14 @@ func TestAMachineThatWorksAgainIsForgottenBeforeItIsStarted(t *testing.T) {
 func TestTheCanaryWaitsForRoomThatABrokenMachineTakes(t *testing.T) {
 	f := factsOf(v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutCanary}, broken("a"), serving("b", "old"), serving("c", "old"))
 	d := Plan(f)
-	want := "canary: research/b, which is Ready and waits for room; 1 are unavailable, of at most 1 (1 of them broken: research/a: ValidationTimedOut: mend or delete it, or raise maxUnavailable)"
+	want := "canary: research/b, Ready and waiting for room; 1 are unavailable, of at most 1 (1 of them broken: research/a: ValidationTimedOut: mend or delete it, or raise maxUnavailable)"
 	if !slices.Equal(d.Status.Canary, []string{"research/b"}) || len(d.Status.InProgress)+len(d.Start) > 0 || message(d) != want {
 		t.Errorf("canary %v, in progress %v, starts %v: %s\nwant %s", d.Status.Canary, d.Status.InProgress, d.Start, message(d), want)
 	}
 	installing := underway("a")
 	installing.Labeled, installing.Desired = false, v1alpha1.RenderedRevision{}
 	f.Machines[0] = installing
-	if d = Plan(f); !strings.HasPrefix(message(d), "canary: research/b, which is Ready and waits for room until others are Ready: research/a; 1 are unavailable") {
+	if d = Plan(f); !strings.HasPrefix(message(d), "canary: research/b, Ready and waiting for room until others are Ready: research/a; 1 are unavailable") {
 		t.Errorf("canary %v: %s", d.Status.Canary, message(d))
 	}
 	for about, c := range map[string]struct {

@@ -113,7 +113,7 @@ func (p *planner) canaryText() string {
 		return fmt.Sprintf("%s, the canary, was deleted before %s was proven, and no Machine with a host can take its place: the next one that gets a host does; or set the NodeType back",
 			names, p.facts.Rollout.targetName())
 	case p.isCanaryWaiting:
-		return fmt.Sprintf("canary: %s, which is Ready and waits for room%s", names, p.unavailableText())
+		return fmt.Sprintf("canary: %s, Ready and waiting for room%s", names, p.unavailableText())
 	}
 	return "canary: " + names + p.unreadyCanaryText()
 }

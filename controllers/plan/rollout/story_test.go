@@ -138,7 +138,7 @@ var stories = []story{
 		file: "canary-deleted", about: "The canary is deleted while it is installed, and so are the others: only a Machine without a host is left. The revision is not proven, so it does not become the stable one; the Machine gets its host and is the canary.",
 		policy: &rollout.Policy{MaxUnavailable: intstr.FromInt32(1), Canary: 1, Bake: 10 * time.Minute, FailureBudget: 1},
 		schedule: func(sim *simulation.Simulation) {
-			sim.AddMachineWithoutHost(training, "training-4")
+			sim.AddMachineWithoutHost(training, named("research/training-4"))
 			sim.Schedule(5*time.Minute, func() {
 				for _, name := range []string{"inference/serving-1", "inference/serving-2", "research/training-1", "research/training-2", "research/training-3"} {
 					sim.DeleteMachine(named(name))
@@ -166,7 +166,7 @@ var stories = []story{
 		policy: &rollout.Policy{MaxUnavailable: intstr.FromString("20%"), Canary: 1, Bake: 10 * time.Minute, FailureBudget: 1},
 		schedule: func(sim *simulation.Simulation) {
 			for i := range 5 {
-				sim.AddMachineWithoutHost(training, fmt.Sprintf("training-%d", i+4))
+				sim.AddMachineWithoutHost(training, named(fmt.Sprintf("research/training-%d", i+4)))
 			}
 			sim.Schedule(5*time.Minute, func() { sim.GiveHost(named("research/training-4")) })
 			sim.Schedule(40*time.Minute, func() { sim.GiveHost(named("research/training-5")) })

@@ -42,9 +42,9 @@ func (s *Simulation) AddNewMachine(pool types.NamespacedName, name string) {
 }
 
 // AddMachineWithoutHost adds a new Machine for which there is no host. It has no desired revision.
-func (s *Simulation) AddMachineWithoutHost(pool types.NamespacedName, name string) {
-	s.machines = append(s.machines, &machine{Machine: rollout.Machine{Namespace: pool.Namespace, Name: name, Pool: pool, Phase: v1alpha1.MachinePending}})
-	s.log("%s/%s is new and has no host", pool.Namespace, name)
+func (s *Simulation) AddMachineWithoutHost(pool, name types.NamespacedName) {
+	s.machines = append(s.machines, &machine{Machine: rollout.Machine{Namespace: name.Namespace, Name: name.Name, Pool: pool, Phase: v1alpha1.MachinePending}})
+	s.log("%s is new and has no host", name)
 }
 
 // GiveHost gives a host to a Machine without one. It is installed with its desired revision or, if it has none, with the stable one.
