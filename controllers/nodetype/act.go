@@ -125,6 +125,9 @@ func (r *Reconciler) createRollout(ctx context.Context, obs observation, assesse
 			From:        decided.From.Revision, FromRendering: decided.From.Rendering, To: decided.To.Revision, ToRendering: decided.To.Rendering,
 		},
 	}
+	if made.Spec.Paused, err = r.wasPaused(ctx, obs.nodeType.Name, decided.To); err != nil {
+		return nil, err
+	}
 	if err := controllerutil.SetControllerReference(obs.nodeType, made, r.Client.Scheme()); err != nil {
 		return nil, fmt.Errorf("own Rollout %s: %w", made.Name, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
@@ -70,6 +71,24 @@ func (r *Reconciler) takeOver(ctx context.Context, obs observation) (bool, error
 		}
 	}
 	return isTaken, nil
+}
+
+// wasPaused reports whether the newest Rollout that names the NodeType moves its Machines to the same target and is paused, whoever owns it.
+//
+// Without it: a Rollout is paused because its canary looks wrong. The management cluster is restored from a backup of objects: the Rollout has no owner and
+// no status any more, so its controller refuses it, and the one that is made in its place starts the next Machine.
+func (r *Reconciler) wasPaused(ctx context.Context, nodeType string, to v1alpha1.RenderedRevision) (bool, error) {
+	var list v1alpha1.RolloutList
+	if err := r.APIReader.List(ctx, &list); err != nil {
+		return false, fmt.Errorf("list Rollouts: %w", err)
+	}
+	var newest v1alpha1.Rollout
+	for i := range list.Items {
+		if o := &list.Items[i]; o.Spec.NodeTypeRef.Name == nodeType && (newest.Name == "" || revisionrollout.IsNewer(o.Name, newest.Name)) {
+			newest = *o
+		}
+	}
+	return newest.Spec.Paused && newest.Spec.Target() == to && newest.Status.Phase != v1alpha1.RolloutDone, nil
 }
 
 // orphan is an object that may have lost its owner.

@@ -80,11 +80,24 @@ func TestARestoredNodeTypeHasTheRevisionOfItsMachinesAsStable(t *testing.T) {
 		o.SetFinalizers(nil)
 		o.SetManagedFields(nil)
 	}
-	server.Create(t, restored...)
+	paused := &v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Name: lost[0].GetName()}, Spec: lost[0].(*v1alpha1.Rollout).Spec}
+	paused.Spec.Paused = true
+	server.Create(t, append(restored, paused)...)
 	run(t)
-	after := await(t, "restored", "its Rollout begins again", func(*v1alpha1.NodeType) bool { return len(rolloutsOf(t, "restored")) == 1 })
-	if rollout := rolloutsOf(t, "restored")[0]; after.Status.Stable() != stable || rollout.Spec.From != stable.Revision || rollout.Spec.To == stable.Revision {
+	var rollout v1alpha1.Rollout
+	after := await(t, "restored", "its Rollout begins again", func(n *v1alpha1.NodeType) bool {
+		for _, o := range rolloutsOf(t, "restored") {
+			if metav1.IsControlledBy(&o, n) {
+				rollout = o
+			}
+		}
+		return rollout.Name != ""
+	})
+	if after.Status.Stable() != stable || rollout.Spec.From != stable.Revision || rollout.Spec.To == stable.Revision {
 		t.Errorf("stable is %v and the Rollout moves from %s to %s; the Machine has %v", after.Status.Stable(), rollout.Spec.From, rollout.Spec.To, stable)
+	}
+	if !rollout.Spec.Paused || rollout.Spec.Target() != paused.Spec.Target() {
+		t.Errorf("the Rollout that was restored was paused; the one in its place: %+v", rollout.Spec)
 	}
 	for _, o := range backup[1:] {
 		if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil || metav1.GetControllerOf(o) == nil {
