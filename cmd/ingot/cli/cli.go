@@ -94,7 +94,7 @@ func wrapArgumentErrors(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
-				return &UsageError{cmd.UseLine(), err}
+				return &UsageError{cmd.UseLine(), argumentError(args, err)}
 			}
 			return nil
 		}
@@ -102,4 +102,26 @@ func wrapArgumentErrors(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		wrapArgumentErrors(sub)
 	}
+}
+
+// argumentError returns the error of cobra's argument checks in the words of the other messages: expected and seen.
+func argumentError(args []string, err error) error {
+	seen, number := "none", 0
+	if len(args) > 0 {
+		seen = strings.Join(args, " ")
+	}
+	if strings.HasPrefix(err.Error(), "unknown command ") {
+		return fmt.Errorf("expected no argument, seen %s", seen)
+	}
+	for format, expected := range map[string]string{"accepts %d arg(s), received": "", "accepts at most %d arg(s), received": "at most "} {
+		if read, _ := fmt.Sscanf(err.Error(), format, &number); read != 1 {
+			continue
+		}
+		arguments := "arguments"
+		if number == 1 {
+			arguments = "argument"
+		}
+		return fmt.Errorf("expected %s%d %s, seen %s", expected, number, arguments, seen)
+	}
+	return err
 }

@@ -3,8 +3,10 @@ package connect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -63,7 +65,11 @@ func (f *Flags) IsJSON(c *cobra.Command) (bool, error) {
 func (f *Flags) Client(cmd *cobra.Command) (client.Client, error) {
 	config, err := f.kube.ToRESTConfig()
 	if err != nil {
-		return nil, fmt.Errorf("no management cluster: %w: give --kubeconfig, or set KUBECONFIG", err)
+		return nil, fmt.Errorf("no management cluster: %w: look at --kubeconfig, KUBECONFIG and --context", err)
+	}
+	// Without a kubeconfig the loader names a server on this machine, which nobody has asked for.
+	if raw, err := f.kube.ToRawKubeConfigLoader().RawConfig(); err == nil && len(raw.Clusters) == 0 && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
+		return nil, errors.New("no management cluster: no kubeconfig is found: give --kubeconfig, or set KUBECONFIG")
 	}
 	config.Timeout = timeout
 	clock := &serverClock{}
@@ -78,7 +84,13 @@ func (f *Flags) Client(cmd *cobra.Command) (client.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reach the management cluster at %s: %w", config.Host, err)
 	}
-	return c, f.reportManager(cmd, c, clock)
+	if err := f.reportManager(cmd, c, clock); err != nil {
+		return nil, err
+	}
+	if err := clock.connectError(); err != nil {
+		return nil, fmt.Errorf("the management cluster at %s does not answer: %w: see that it runs, and that --kubeconfig and --context name the right one", config.Host, err)
+	}
+	return c, nil
 }
 
 // FindMachine finds the Machine NAME or NAMESPACE/NAME in a namespace, or in all when namespace is empty. A name that is there in

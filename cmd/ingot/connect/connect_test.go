@@ -1,6 +1,9 @@
 package connect
 
 import (
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -30,6 +33,31 @@ func TestTheNameOfAHostLeadsToItsMachine(t *testing.T) {
 	} {
 		if got := hostHint(hosts, name); got != want {
 			t.Errorf("%s: %q, expected %q", name, got, want)
+		}
+	}
+}
+
+func TestWhatIsWrongWithTheWayToTheClusterIsSaid(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	config := "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}], clusters: [{name: a, cluster: {server: '" + gone.URL + "'}}], users: [{name: a, user: {}}]}"
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		kubeconfig string
+		args       []string
+		says       string
+	}{
+		"no kubeconfig":   {"", nil, "no kubeconfig is found: give --kubeconfig"},
+		"another context": {file, []string{"--context", "b"}, `context "b" does not exist: look at --kubeconfig, KUBECONFIG and --context`},
+		"no server":       {file, nil, "the management cluster at " + gone.URL + " does not answer: dial tcp"},
+	} {
+		if _, stderr, err := connectWith(t, c.kubeconfig, c.args...); err == nil || !strings.Contains(err.Error(), c.says) || stderr != "" {
+			t.Errorf("%s: %v, %q", name, err, stderr)
 		}
 	}
 }

@@ -2,7 +2,9 @@ package connect
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -111,11 +113,27 @@ type serverClock struct {
 	mu   sync.Mutex
 	date time.Time
 	at   time.Time
+	// failed is why no connection was made; nil: one was.
+	failed error
+}
+
+// connectError returns why no connection to the server was made, where the first request has failed for that.
+func (c *serverClock) connectError() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.failed
 }
 
 // RoundTrip implements http.RoundTripper.
 func (c *serverClock) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := c.next.RoundTrip(request)
+	// Only what ends a connection before it is made counts: a server that is slow may answer the command's own requests.
+	var notMade *net.OpError
+	c.mu.Lock()
+	if c.failed = nil; errors.As(err, &notMade) && notMade.Op == "dial" {
+		c.failed = notMade
+	}
+	c.mu.Unlock()
 	if err != nil {
 		return response, err
 	}

@@ -159,7 +159,7 @@ func TestDrainRefusesWhatItCannotDo(t *testing.T) {
 		{[]string{"training"}, cli.ExitUsage, "expected either --power-off or --undo"},
 		{[]string{"training", "--power-off", "--undo"}, cli.ExitUsage, "expected either --power-off or --undo"},
 		{[]string{"training", "--undo", "-o", "yaml"}, cli.ExitUsage, "-o yaml: expected text or json"},
-		{[]string{"--undo"}, cli.ExitUsage, "accepts 1 arg"},
+		{[]string{"--undo"}, cli.ExitUsage, "expected 1 argument, seen none"},
 		{[]string{"nothing", "--power-off"}, cli.ExitFailed, "there is no Machine nothing"},
 		{[]string{"waiting", "--power-off"}, cli.ExitFailed, "there is no server to power off"},
 		{[]string{"leaving", "--power-off"}, cli.ExitFailed, "is being deleted"},

@@ -177,7 +177,7 @@ func TestWrongCommandLines(t *testing.T) {
 		status int
 		want   string
 	}{
-		{[]string{"undo"}, cli.ExitUsage, "accepts 1 arg"},
+		{[]string{"undo"}, cli.ExitUsage, "expected 1 argument, seen none"},
 		{[]string{"status", "-o", "yaml"}, cli.ExitUsage, "-o yaml: expected text or json"},
 		{[]string{"undo", "nothing"}, cli.ExitFailed, `read NodeType nothing`},
 		{[]string{"pause", "nothing"}, cli.ExitFailed, "has had no rollout"},
