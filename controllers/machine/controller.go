@@ -72,12 +72,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := r.addIndexes(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	r.shares.Workers = cmp.Or(r.Workers, defaultWorkers)
+	r.shares.Tenants, r.shares.Workers = r.Tenants, cmp.Or(r.Workers, defaultWorkers)
 	return r.watch(ctrl.NewControllerManagedBy(mgr).Named(name)).WithOptions(controller.Options{MaxConcurrentReconciles: r.shares.Workers}).Complete(r)
 }
 
 // Reconcile carries out the next step of the Machine's lifecycle.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	defer r.shares.Skip(request)
 	machine := &v1alpha1.Machine{}
 	err := r.Client.Get(ctx, request.NamespacedName, machine)
 	if client.IgnoreNotFound(err) != nil {
@@ -93,7 +94,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	round := r.shares.Begin(ctx, tenantKey(machine), request)
 	if round == nil {
-		return step.Wait("other Machines of the TenantCluster occupy its part of the workers", tenantaccess.BusyPause).Result()
+		// The request is sent again when a worker is free.
+		return step.Done().Result()
 	}
 	defer round.End()
 	obs, err := r.observe(round.Context, machine)

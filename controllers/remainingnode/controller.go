@@ -54,7 +54,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := step.CheckDependencies(name, r); err != nil {
 		return err
 	}
-	r.shares.Workers = cmp.Or(r.Workers, defaultWorkers)
+	r.shares.Tenants, r.shares.Workers = r.Tenants, cmp.Or(r.Workers, defaultWorkers)
 	return r.watch(ctrl.NewControllerManagedBy(mgr).Named(name)).WatchesRawSource(&r.shares).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.shares.Workers}).Complete(r)
 }
@@ -65,6 +65,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // Without it: the first entry is of a tenant whose API server answers each request with an error, and the Nodes that remained in the
 // clusters of the tenants after it are never deleted.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	defer r.shares.Skip(request)
 	record := &v1alpha1.HostRecord{}
 	if err := r.Client.Get(ctx, request.NamespacedName, record); err != nil {
 		return step.Retry(client.IgnoreNotFound(err)).Result()
@@ -97,7 +98,8 @@ func (r *Reconciler) settle(ctx context.Context, request reconcile.Request, reco
 	entry := record.Spec.RemainingNodes[at]
 	round := r.shares.Begin(ctx, tenantOf(entry), request)
 	if round == nil {
-		return tenantaccess.BusyPause, false, nil
+		// The request is sent again when a worker is free.
+		return recheckInterval, false, nil
 	}
 	defer round.End()
 	obs, err := r.observe(round.Context, record, entry)

@@ -6,7 +6,7 @@
 //
 // If a tenant stops answering later, also in the middle of a response, only the requests that are in flight wait for their timeout. The
 // first request that times out makes the tenant unusable for all callers until a probe succeeds. Shares sees to it that the reconciles
-// which wait meanwhile occupy no more than a quarter of the workers of their controller. A tenant that answers probes and stalls the calls
+// which wait meanwhile occupy no more than a quarter of the workers of their controller while others need them. A tenant that answers probes and stalls the calls
 // that follow is tried again after growing pauses.
 //
 // No tenant fills the memory of the manager. A meter estimates from the JSON text that arrives how much memory it takes once it is decoded:

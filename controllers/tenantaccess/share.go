@@ -2,7 +2,9 @@ package tenantaccess
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,15 +13,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// tenantShare: a tenant may occupy one of so many parts of a controller's workers.
+// tenantShare: a tenant always gets one of so many parts of a controller's workers.
 const tenantShare = 4
 
 // roundTime is how long all the calls of one reconcile to its tenant may take together. The evictions of a node with hundreds of pods
 // take some seconds. What is left is done by the next reconcile.
 const roundTime = 30 * time.Second
 
-// Shares divides the workers of a controller whose reconciles call tenants: no tenant occupies more than a quarter of them. Add it to
-// the controller as a source. The zero value gives each tenant one worker. The TenantClusters of a namespace are one tenant.
+// errTakenBack is why a round ends that had a borrowed worker.
+var errTakenBack = errors.New("its worker was borrowed, and another tenant needs it: the reconcile is repeated")
+
+// Shares divides the workers of a controller whose reconciles call tenants: while others wait, no tenant has more than a quarter of them
+// and more than they have. Idle workers are lent, and taken back by ending the calls that are under way. Add it to the controller as a
+// source. The zero value gives each tenant one worker. The TenantClusters of a namespace are one tenant.
 //
 // Without it: a tenant with a hundred Machines answers each request after nine of the ten seconds that a request may take. It is not
 // silent, its reconciles soon occupy all workers, and the Machines of all other tenants wait for it.
@@ -27,19 +33,23 @@ const roundTime = 30 * time.Second
 type Shares struct {
 	// Workers is how many objects the controller reconciles at the same time.
 	Workers int
+	// Tenants, if set, says which tenants stall. They borrow nothing.
+	Tenants *Registry
 
-	mu    sync.Mutex
-	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
-	// occupied and waiting have the namespaces of the TenantClusters as their keys.
-	occupied map[string]int
-	// waiting has the requests of each tenant that wait for one of its workers, in the order in which they came, each once.
-	waiting map[string][]reconcile.Request
-	isKnown map[reconcile.Request]bool
+	mu     sync.Mutex
+	queue  workqueue.TypedRateLimitingInterface[reconcile.Request]
+	places *places
+	// rounds are those of each tenant whose places were not taken back, the oldest first.
+	rounds map[string][]*Round
+	// called are the requests for which a place is set aside.
+	called map[claim]bool
 }
 
-// BusyPause is after how long a reconcile for which Begin returned nil is to be repeated if no worker of the tenant calls it before.
-// That is so if the request that was called instead needed no worker any more.
-const BusyPause = 10 * time.Second
+// claim is a request and the tenant that it needs a worker for.
+type claim struct {
+	tenant  string
+	request reconcile.Request
+}
 
 // String returns the name of the source in logs.
 func (s *Shares) String() string { return "requests that waited for a worker of their tenant" }
@@ -57,33 +67,60 @@ type Round struct {
 	// Context is for the calls to the tenant. It has one deadline for all of them, and their answers count as one.
 	Context context.Context
 	count   *round
+	stop    context.CancelCauseFunc
 	end     func()
 }
 
-// Begin occupies one of the tenant's workers for a reconcile of the request. If the tenant occupies all of its workers, it returns nil:
-// the reconcile must end at once with a repetition after BusyPause. The request is usually reconciled again earlier, when one of the
-// workers is free.
+// Begin occupies a worker for a reconcile of the request. If the tenant has no worker left, it returns nil: the reconcile must end at once,
+// without a repetition, and the request is sent to the queue when there is a worker for it. Each reconcile that may call Begin must call
+// Skip when it ends.
 func (s *Shares) Begin(ctx context.Context, tenant types.NamespacedName, request reconcile.Request) *Round {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.occupied == nil {
-		s.occupied, s.waiting, s.isKnown = map[string]int{}, map[string][]reconcile.Request{}, map[reconcile.Request]bool{}
+	if s.places == nil {
+		s.places, s.rounds, s.called = newPlaces(s.Workers), map[string][]*Round{}, map[claim]bool{}
 	}
-	if s.occupied[tenant.Namespace] >= max(s.Workers/tenantShare, 1) {
-		if !s.isKnown[request] {
-			s.waiting[tenant.Namespace], s.isKnown[request] = append(s.waiting[tenant.Namespace], request), true
+	name := tenant.Namespace
+	switch own := (claim{name, request}); {
+	case s.called[own]:
+		delete(s.called, own)
+	case s.places.hasRoom(name, s.mayBorrow(name)):
+		s.places.held[name]++
+	default:
+		s.places.enqueue(name, request)
+		if s.mayBorrow(name) {
+			s.takeBack(s.places.surplus(name, true))
 		}
 		return nil
 	}
-	s.occupied[tenant.Namespace]++
+	s.takeBack(s.places.surplus(name, false))
 	counted, forget := withRound(ctx)
 	limited, cancel := context.WithTimeoutCause(counted, roundTime, fmt.Errorf("the calls of one reconcile to TenantCluster %s took longer than %s", tenant, roundTime))
-	count, _ := limited.Value(roundKey{}).(*round)
-	return &Round{Context: limited, count: count, end: func() {
+	r := &Round{}
+	r.Context, r.stop = context.WithCancelCause(limited)
+	r.count, _ = limited.Value(roundKey{}).(*round)
+	r.end = func() {
 		cancel()
+		r.stop(nil)
 		forget()
-		s.leave(tenant.Namespace)
-	}}
+		s.leave(name, r)
+	}
+	s.rounds[name] = append(s.rounds[name], r)
+	return r
+}
+
+// mayBorrow tells whether a tenant may have more than its quarter. One that stalls may not. The caller must hold mu.
+func (s *Shares) mayBorrow(tenant string) bool { return s.Tenants == nil || !s.Tenants.stalls(tenant) }
+
+// takeBack ends the youngest round of a tenant, if there is one. The caller must hold mu.
+func (s *Shares) takeBack(tenant string) {
+	rounds := s.rounds[tenant]
+	if len(rounds) == 0 {
+		return
+	}
+	rounds[len(rounds)-1].stop(errTakenBack)
+	s.rounds[tenant] = rounds[:len(rounds)-1]
+	s.places.leaving[tenant]++
 }
 
 // Interrupted returns why calls of the round have failed if that says nothing about the tenant; nil: no such call has failed. The reconcile
@@ -91,25 +128,57 @@ func (s *Shares) Begin(ctx context.Context, tenant types.NamespacedName, request
 //
 // Without it: the answer to a list of Nodes finds no room beside those of other clusters, the tenant counts as unreachable, and a release
 // goes on without removing its Node.
-func (r *Round) Interrupted() error { return r.count.interruption() }
+func (r *Round) Interrupted() error {
+	if cause := context.Cause(r.Context); errors.Is(cause, errTakenBack) {
+		return cause
+	}
+	return r.count.interruption()
+}
 
 // End lets go of the worker and of what was received in the round.
 func (r *Round) End() { r.end() }
 
-// leave lets go of a worker, and sends the request that waited longest for it.
-func (s *Shares) leave(tenant string) {
+// Skip lets go of the places that are set aside for a request whose reconcile needed none.
+//
+// Without it: a Machine waits for a worker and is deleted. Its reconcile ends before it calls its tenant, and the Machines that wait after
+// it are never called.
+func (s *Shares) Skip(request reconcile.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.occupied[tenant]--; s.occupied[tenant] == 0 {
-		delete(s.occupied, tenant)
+	for other := range s.called {
+		if other.request == request {
+			delete(s.called, other)
+			s.places.leave(other.tenant, false)
+			s.call()
+		}
 	}
-	waiting := s.waiting[tenant]
-	if len(waiting) == 0 || s.queue == nil {
-		return
+}
+
+// leave lets go of a worker, and calls requests that waited.
+func (s *Shares) leave(tenant string, r *Round) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := slices.Index(s.rounds[tenant], r)
+	if at >= 0 {
+		s.rounds[tenant] = slices.Delete(s.rounds[tenant], at, at+1)
 	}
-	delete(s.isKnown, waiting[0])
-	s.queue.Add(waiting[0])
-	if s.waiting[tenant] = waiting[1:]; len(waiting) == 1 {
-		delete(s.waiting, tenant)
+	if len(s.rounds[tenant]) == 0 {
+		delete(s.rounds, tenant)
+	}
+	s.places.leave(tenant, at < 0)
+	s.call()
+}
+
+// call sends the requests for which there is room, and sets their places aside. The caller must hold mu.
+//
+// Without places that are set aside: requests that have just come take them, and those that waited are refused again and again.
+func (s *Shares) call() {
+	for s.queue != nil {
+		tenant, request, found := s.places.next(s.mayBorrow)
+		if !found {
+			return
+		}
+		s.called[claim{tenant, request}] = true
+		s.queue.Add(request)
 	}
 }

@@ -1,6 +1,9 @@
 package tenantaccess
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // The first and the longest time for which a tenant is not probed after one more of its calls has stalled.
 const (
@@ -43,4 +46,15 @@ func (s *clientSet) stallPause() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stalls.until.Sub(s.options.Clock.Now())
+}
+
+// stalls tells whether a tenant does not answer, or a call to one of its clusters has stalled in the last minutes.
+func (r *Registry) stalls(namespace string) bool {
+	return slices.ContainsFunc(r.clientSets(), func(s *clientSet) bool { return s.key.Namespace == namespace && s.hasStalled() })
+}
+
+func (s *clientSet) hasStalled() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failures >= failuresToLose || s.stalls.times > 0 && s.options.Clock.Now().Sub(s.stalls.until) <= maxStallPause
 }

@@ -51,12 +51,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := step.CheckDependencies("validation", r); err != nil {
 		return err
 	}
-	r.shares.Workers = cmp.Or(r.Workers, defaultWorkers)
+	r.shares.Tenants, r.shares.Workers = r.Tenants, cmp.Or(r.Workers, defaultWorkers)
 	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("validation")).WithOptions(controller.Options{MaxConcurrentReconciles: r.shares.Workers}).Complete(r)
 }
 
 // Reconcile judges one Machine's node.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	defer r.shares.Skip(req)
 	var machine v1alpha1.Machine
 	if err := r.Client.Get(ctx, req.NamespacedName, &machine); err != nil {
 		return step.Retry(client.IgnoreNotFound(err)).Result()
@@ -66,7 +67,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	round := r.shares.Begin(ctx, tenantKey(&machine), req)
 	if round == nil {
-		return step.Wait("other Machines of the TenantCluster occupy its part of the workers", tenantaccess.BusyPause).Result()
+		// The request is sent again when a worker is free.
+		return step.Done().Result()
 	}
 	defer round.End()
 	return r.judge(ctx, round.Context, &machine)
