@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -146,14 +145,13 @@ type crowd struct {
 	registry *Registry
 	keys     []types.NamespacedName
 	good     types.NamespacedName
-	stalled  atomic.Int64
 }
 
 const crowdSize = 50
 
 // newCrowd makes the TenantClusters, and beside them a tenant of another namespace whose API server is real. The lists of Nodes of the crowd
 // are answered by list.
-func newCrowd(t *testing.T, list func(*crowd, http.ResponseWriter, *http.Request)) *crowd {
+func newCrowd(t *testing.T, list http.HandlerFunc) *crowd {
 	t.Helper()
 	c := &crowd{good: types.NamespacedName{Namespace: "good", Name: "t"}}
 	inner := gatekeeper(t, func(string) int { return 0 })
@@ -164,7 +162,7 @@ func newCrowd(t *testing.T, list func(*crowd, http.ResponseWriter, *http.Request
 			refused := apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", nil)
 			http.Error(w, refused.Error(), http.StatusUnprocessableEntity)
 		case call == tenantcalls.Call{Verb: "list", Resource: "nodes"}:
-			list(c, w, request)
+			list(w, request)
 		case call == tenantcalls.Call{Verb: "watch", Resource: "nodes"}:
 			w.Header().Set("Content-Type", "application/json")
 			_ = http.NewResponseController(w).Flush()
@@ -224,7 +222,7 @@ func (c *crowd) count() (reasons map[string]int, kept, arriving int64) {
 }
 
 func TestFiftyTenantClustersOfANamespaceKeepNoMoreThanOneNamespaceMay(t *testing.T) {
-	c := newCrowd(t, func(_ *crowd, w http.ResponseWriter, _ *http.Request) {
+	c := newCrowd(t, func(w http.ResponseWriter, _ *http.Request) {
 		hostileNodes(w, 60)
 		fmt.Fprint(w, `{"metadata":{"name":"last"}}]}`)
 	})
@@ -253,10 +251,9 @@ func TestFiftyTenantClustersOfANamespaceKeepNoMoreThanOneNamespaceMay(t *testing
 
 func TestFiftyTenantClustersOfANamespaceThatStallTakeNoMoreThanOneNamespaceMay(t *testing.T) {
 	release := make(chan struct{})
-	c := newCrowd(t, func(c *crowd, w http.ResponseWriter, request *http.Request) {
+	c := newCrowd(t, func(w http.ResponseWriter, request *http.Request) {
 		hostileNodes(w, 40)
 		_ = http.NewResponseController(w).Flush()
-		c.stalled.Add(1)
 		select {
 		case <-release:
 			fmt.Fprint(w, `{"metadata":{"name":"last"}}]}`)
@@ -280,16 +277,28 @@ func TestFiftyTenantClustersOfANamespaceThatStallTakeNoMoreThanOneNamespaceMay(t
 		if arriving > limit {
 			t.Fatalf("%s are arriving from a namespace, and its limit is %s", mebibytes(arriving), mebibytes(limit))
 		}
-		return c.stalled.Load() >= crowdSize/2 && isCrowdedOut()
+		return arriving >= limit/2 && isCrowdedOut()
 	})
-	reasons, _, arriving := c.count()
-	t.Logf("%v, %s are arriving from them", reasons, mebibytes(arriving))
-	if reasons[v1alpha1.ReasonTenantTooLarge] != 0 || arriving < limit/2 {
-		t.Errorf("%v, %s are arriving", reasons, mebibytes(arriving))
+	if reasons, _, _ := c.count(); reasons[v1alpha1.ReasonTenantTooLarge] != 0 {
+		t.Errorf("clusters are lost because of others of their namespace: %v", reasons)
 	}
 	close(release)
-	eventually(t, "the answers that found no room are asked for again", func() bool {
-		reasons, kept, arriving := c.count()
-		return arriving == 0 && kept > 0 && reasons[""] > 1 && !isCrowdedOut()
-	})
+	eventually(t, "answers are asked for again", func() bool { reasons, kept, _ := c.count(); return kept > 0 && reasons[""] > 0 })
+}
+
+func TestARoundWhoseAnswerFoundNoRoomConcludesNothing(t *testing.T) {
+	b := newBook(1<<20, 0)
+	first, second := b.open("a"), b.open("a")
+	if err := first.receive(first.book.arriving.cluster); err != nil {
+		t.Fatal(err)
+	}
+	var s Shares
+	r := s.Begin(t.Context(), namespaced("a"), requestOf(namespaced("a"), 1))
+	if err := r.Interrupted(); err != nil {
+		t.Error(err)
+	}
+	if err := r.count.receive(second, 1); !isCrowded(err) || !isCrowded(r.Interrupted()) {
+		t.Errorf("the answer: %v, the round: %v", err, r.Interrupted())
+	}
+	r.End()
 }

@@ -38,8 +38,8 @@ func (p *places) free() int {
 }
 
 // hasRoom tells whether a tenant may have one more place.
-func (p *places) hasRoom(tenant string, mayBorrow bool) bool {
-	return p.held[tenant] < p.quarter() || mayBorrow && p.free() > p.quarter()
+func (p *places) hasRoom(tenant string, canBorrow bool) bool {
+	return p.held[tenant] < p.quarter() || canBorrow && p.free() > p.quarter()
 }
 
 // enqueue lets a request wait.
@@ -50,10 +50,10 @@ func (p *places) enqueue(tenant string, request reconcile.Request) {
 }
 
 // next sets a place aside for the request that waited longest, of the tenant that has the fewest places of those for which there is room.
-func (p *places) next(mayBorrow func(tenant string) bool) (tenant string, request reconcile.Request, found bool) {
+func (p *places) next(canBorrow func(tenant string) bool) (tenant string, request reconcile.Request, found bool) {
 	for other := range p.waiting {
 		isFewer := !found || p.held[other] < p.held[tenant] || p.held[other] == p.held[tenant] && other < tenant
-		if isFewer && p.hasRoom(other, p.held[other] >= p.quarter() && mayBorrow(other)) {
+		if isFewer && p.hasRoom(other, p.held[other] >= p.quarter() && canBorrow(other)) {
 			tenant, found = other, true
 		}
 	}

@@ -84,11 +84,11 @@ func (s *Shares) Begin(ctx context.Context, tenant types.NamespacedName, request
 	switch own := (claim{name, request}); {
 	case s.called[own]:
 		delete(s.called, own)
-	case s.places.hasRoom(name, s.mayBorrow(name)):
+	case s.places.hasRoom(name, s.canBorrow(name)):
 		s.places.held[name]++
 	default:
 		s.places.enqueue(name, request)
-		if s.mayBorrow(name) {
+		if s.canBorrow(name) {
 			s.takeBack(s.places.surplus(name, true))
 		}
 		return nil
@@ -109,8 +109,10 @@ func (s *Shares) Begin(ctx context.Context, tenant types.NamespacedName, request
 	return r
 }
 
-// mayBorrow tells whether a tenant may have more than its quarter. One that stalls may not. The caller must hold mu.
-func (s *Shares) mayBorrow(tenant string) bool { return s.Tenants == nil || !s.Tenants.stalls(tenant) }
+// canBorrow tells whether a tenant may have more than its quarter. One that stalls may not. The caller must hold mu.
+func (s *Shares) canBorrow(tenant string) bool {
+	return s.Tenants == nil || !s.Tenants.isStalling(tenant)
+}
 
 // takeBack ends the youngest round of a tenant, if there is one. The caller must hold mu.
 func (s *Shares) takeBack(tenant string) {
@@ -174,7 +176,7 @@ func (s *Shares) leave(tenant string, r *Round) {
 // Without places that are set aside: requests that have just come take them, and those that waited are refused again and again.
 func (s *Shares) call() {
 	for s.queue != nil {
-		tenant, request, found := s.places.next(s.mayBorrow)
+		tenant, request, found := s.places.next(s.canBorrow)
 		if !found {
 			return
 		}

@@ -53,7 +53,7 @@ func (r *sharesRig) begin(t *testing.T, namespace string, first, count int) (beg
 	return begun
 }
 
-// interrupted returns how many of the rounds were ended, and ends those as their reconciles do.
+// endInterrupted ends the rounds that were interrupted, as their reconciles do, and returns the others.
 func endInterrupted(rounds []*Round) (rest []*Round, ended int) {
 	for _, round := range rounds {
 		if round.Interrupted() == nil {

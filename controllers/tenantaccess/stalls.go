@@ -48,8 +48,8 @@ func (s *clientSet) stallPause() time.Duration {
 	return s.stalls.until.Sub(s.options.Clock.Now())
 }
 
-// stalls tells whether a tenant does not answer, or a call to one of its clusters has stalled in the last minutes.
-func (r *Registry) stalls(namespace string) bool {
+// isStalling tells whether a tenant does not answer, or a call to one of its clusters has stalled in the last minutes.
+func (r *Registry) isStalling(namespace string) bool {
 	return slices.ContainsFunc(r.clientSets(), func(s *clientSet) bool { return s.key.Namespace == namespace && s.hasStalled() })
 }
 

@@ -92,6 +92,9 @@ func (r *Reconciler) judge(ctx, calls context.Context, machine *v1alpha1.Machine
 	}
 	input := obs.input(r.Clock.Now(), machine)
 	input.DeviceClasses = r.deviceClasses(calls, obs, input)
+	if calls.Err() != nil {
+		return step.Retry(context.Cause(calls)).Result()
+	}
 	decision := verdict.Judge(input)
 	if err := r.act(calls, obs, decision); err != nil {
 		return step.Retry(err).Result()

@@ -236,7 +236,9 @@ type reading[V any] struct {
 	value V
 }
 
-func (r *callCache[K, V]) get(key K, now time.Time, read func() V) V {
+// get returns the answer. An answer to a reconcile whose time is over, or whose worker was taken back, is not kept: it is an error that says
+// nothing about the tenant.
+func (r *callCache[K, V]) get(ctx context.Context, key K, now time.Time, read func() V) V {
 	r.mu.Lock()
 	known, ok := r.known[key]
 	r.mu.Unlock()
@@ -244,6 +246,9 @@ func (r *callCache[K, V]) get(key K, now time.Time, read func() V) V {
 		return known.value
 	}
 	value := read()
+	if ctx.Err() != nil {
+		return value
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.known == nil {
@@ -261,7 +266,7 @@ const maxLogged = 1024
 // daemonSets lists the tenant's DaemonSets. The verdict does not depend on them: where they cannot be listed, it has no hints
 // about them.
 func (r *Reconciler) daemonSets(ctx context.Context, tenant types.NamespacedName, access *tenantaccess.Access) []appsv1.DaemonSet {
-	return r.daemonSetCache.get(tenant, r.Clock.Now(), func() []appsv1.DaemonSet {
+	return r.daemonSetCache.get(ctx, tenant, r.Clock.Now(), func() []appsv1.DaemonSet {
 		sets, err := access.DaemonSets(ctx)
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Info("The tenant's DaemonSets cannot be listed", "TenantCluster", tenant, "error", v1alpha1.Truncate(err.Error(), maxLogged))
@@ -284,7 +289,7 @@ func (r *Reconciler) deviceClasses(ctx context.Context, obs observation, in verd
 	out := map[string]verdict.DeviceClass{}
 	for _, e := range in.Expectation.Slices {
 		for _, c := range e.DeviceClasses {
-			out[c.Name] = r.deviceClassCache.get(classKey{obs.key, c.Name}, in.Now, func() verdict.DeviceClass { return readDeviceClass(ctx, obs.tenant, c.Name) })
+			out[c.Name] = r.deviceClassCache.get(ctx, classKey{obs.key, c.Name}, in.Now, func() verdict.DeviceClass { return readDeviceClass(ctx, obs.tenant, c.Name) })
 		}
 	}
 	return out
