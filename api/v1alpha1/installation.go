@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,6 +73,16 @@ func InstallationOf(host metav1.Object) (*Installation, error) {
 // RegisteredAs is the value of the annotation ingot.dev/registered-as that belongs to the object.
 func RegisteredAs(o metav1.Object) string {
 	return o.GetNamespace() + "/" + o.GetName() + "/" + string(o.GetUID())
+}
+
+// Register writes RegisteredAs into the annotations of the object.
+func Register(o metav1.Object) {
+	annotations := maps.Clone(o.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[AnnotationRegisteredAs] = RegisteredAs(o)
+	o.SetAnnotations(annotations)
 }
 
 // IsRestored reports whether the BareMetalHost or NodePool was created again from a backup of itself: its annotation ingot.dev/registered-as has its name

@@ -9,7 +9,6 @@ import (
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -114,7 +113,7 @@ func (r *Reconciler) addFinalizer(ctx context.Context, host *metal3.BareMetalHos
 	before := host.DeepCopy()
 	host.Finalizers = append(host.Finalizers, v1alpha1.HostFinalizer)
 	if !v1alpha1.IsRestored(host) {
-		metav1.SetMetaDataAnnotation(&host.ObjectMeta, v1alpha1.AnnotationRegisteredAs, v1alpha1.RegisteredAs(host))
+		v1alpha1.Register(host)
 	}
 	if err := r.Client.Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return step.Retry(fmt.Errorf("add finalizer: %w", err)).Result()

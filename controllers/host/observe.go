@@ -177,7 +177,7 @@ func (r *Reconciler) sameServerProblem(ctx context.Context, host *metal3.BareMet
 // isJoined tells whether the Machine that has the host is known to have joined.
 func (r *Reconciler) isJoined(ctx context.Context, host *metal3.BareMetalHost) (bool, error) {
 	ref := host.Spec.ConsumerRef
-	if ref == nil || ref.Kind != "Machine" || host.Status.Provisioning.State != metal3.StateProvisioned {
+	if !v1alpha1.IsMachineRef(ref) || host.Status.Provisioning.State != metal3.StateProvisioned {
 		return false, nil
 	}
 	var machine v1alpha1.Machine

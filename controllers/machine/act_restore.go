@@ -181,9 +181,7 @@ func (r *Reconciler) takeOver(ctx context.Context, obs *observation, claim lifec
 				"has host %s again, which was installed for it under uid %s", host, claim.ClaimUID)
 		}
 	case lifecycle.ConfirmHost:
-		err = r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
-			metav1.SetMetaDataAnnotation(&h.ObjectMeta, v1alpha1.AnnotationRegisteredAs, v1alpha1.RegisteredAs(h))
-		})
+		err = r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) { v1alpha1.Register(h) })
 	}
 	if err != nil {
 		return step.Retry(fmt.Errorf("%s %s: %w", a.Kind, host, err))

@@ -3,14 +3,13 @@ package nodepool
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/step"
 )
 
 // takeOver makes a pool that was created again from a backup the owner of the Machines that it made, which backup tools drop, and registers every
@@ -25,13 +24,7 @@ func (r *Reconciler) takeOver(ctx context.Context, pool *v1alpha1.NodePool) erro
 			return err
 		}
 	}
-	before, status := pool.DeepCopy(), pool.Status
-	metav1.SetMetaDataAnnotation(&pool.ObjectMeta, v1alpha1.AnnotationRegisteredAs, v1alpha1.RegisteredAs(pool))
-	if err := r.Client.Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("register the NodePool: %w", err)
-	}
-	pool.Status = status
-	return nil
+	return step.Register(ctx, r.Client, pool)
 }
 
 // takeOverMachines reads the Machines from the API server, because it does so once.
@@ -45,13 +38,8 @@ func (r *Reconciler) takeOverMachines(ctx context.Context, pool *v1alpha1.NodePo
 		if !isOfEarlierPool(m, pool) {
 			continue
 		}
-		before := m.DeepCopy()
-		m.OwnerReferences = slices.DeleteFunc(m.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "NodePool" })
-		if err := controllerutil.SetControllerReference(pool, m, r.Client.Scheme()); err != nil {
-			return fmt.Errorf("own Machine %s: %w", m.Name, err)
-		}
-		if err := r.Client.Patch(ctx, m, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-			return fmt.Errorf("take over Machine %s: %w", m.Name, err)
+		if err := step.TakeOver(ctx, r.Client, pool, m); err != nil {
+			return err
 		}
 	}
 	return nil

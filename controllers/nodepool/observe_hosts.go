@@ -56,7 +56,7 @@ func (r *Reconciler) countHosts(ctx context.Context, obs *observation) error {
 func claimants(namespace string, facts []placement.HostFacts) map[string]bool {
 	names := map[string]bool{}
 	for i := range facts {
-		if ref := facts[i].Host.Spec.ConsumerRef; ref != nil && ref.Namespace == namespace && ref.Kind == "Machine" {
+		if ref := facts[i].Host.Spec.ConsumerRef; v1alpha1.IsMachineRef(ref) && ref.Namespace == namespace {
 			names[ref.Name] = true
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/placement"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
@@ -265,5 +267,17 @@ func TestTheColumnsOfANodePoolSayWhyItIsNotReady(t *testing.T) {
 	}
 	if got, want := strings.Join(names, " "), "NodeType Tenant Desired Machines Placed Up Ready Reason Age Message"; got != want {
 		t.Errorf("columns %s, want %s", got, want)
+	}
+}
+
+func TestAClaimantIsAMachineOfIngot(t *testing.T) {
+	var facts []placement.HostFacts
+	for name, apiVersion := range map[string]string{"ours": v1alpha1.GroupVersion.String(), "of-the-cluster-api": "cluster.x-k8s.io/v1beta1"} {
+		facts = append(facts, placement.HostFacts{Host: &metal3.BareMetalHost{Spec: metal3.BareMetalHostSpec{
+			ConsumerRef: &corev1.ObjectReference{APIVersion: apiVersion, Kind: "Machine", Namespace: "team", Name: name},
+		}}})
+	}
+	if got := claimants("team", facts); len(got) != 1 || !got["ours"] {
+		t.Errorf("claimants %v", got)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -52,11 +51,11 @@ var targetChanged = step.OnUpdate(func(before, after *v1alpha1.NodeType) bool {
 
 // enqueueLater enqueues the pool of a changed Machine after countingInterval, and at once where the Machine's deletion began.
 var enqueueLater = handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	owner := metav1.GetControllerOf(e.ObjectNew)
-	if owner == nil || owner.Kind != "NodePool" {
+	machine, isMachine := e.ObjectNew.(*v1alpha1.Machine)
+	if !isMachine || v1alpha1.NodePoolOf(machine) == "" {
 		return
 	}
-	key := types.NamespacedName{Namespace: e.ObjectNew.GetNamespace(), Name: owner.Name}
+	key := types.NamespacedName{Namespace: machine.Namespace, Name: v1alpha1.NodePoolOf(machine)}
 	if e.ObjectNew.GetDeletionTimestamp() != nil && e.ObjectOld.GetDeletionTimestamp() == nil {
 		q.Add(reconcile.Request{NamespacedName: key})
 		return

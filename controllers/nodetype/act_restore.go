@@ -7,7 +7,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
@@ -107,14 +106,7 @@ func renderingsOf(revision *v1alpha1.NodeTypeRevision, all []v1alpha1.NodeTypeRe
 
 // own makes owner the controller of owned, which belongs to the cache and is not changed.
 func (r *Reconciler) own(ctx context.Context, owner, owned client.Object) error {
-	after := owned.DeepCopyObject().(client.Object)
-	if err := controllerutil.SetControllerReference(owner, after, r.Client.Scheme()); err != nil {
-		return fmt.Errorf("own %s %s: %w", step.Kind(owned), owned.GetName(), err)
-	}
-	if err := r.Client.Patch(ctx, after, client.MergeFromWithOptions(owned, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("take over %s %s: %w", step.Kind(owned), owned.GetName(), err)
-	}
-	return nil
+	return step.TakeOver(ctx, r.Client, owner, owned.DeepCopyObject().(client.Object))
 }
 
 // takenOver returns the outcome of a reconcile that ended with takeOver.
