@@ -54,7 +54,9 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observation, err
 	if obs.nodeType, err = get(ctx, r.Client, name, &v1alpha1.NodeType{}); err != nil || obs.nodeType == nil {
 		return obs, err
 	}
-	if obs.nodeType.DeletionTimestamp != nil {
+	// A NodeType that is kept for its Machines goes on. Without it: somebody deletes it while a bad revision is rolled out; the Rollout stops at its
+	// canary, and setting the NodeType back makes no other one.
+	if isGoing(obs.nodeType) {
 		return observation{}, nil
 	}
 	spec := obs.nodeType.Spec

@@ -1,12 +1,15 @@
 package nodetype
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -235,4 +238,37 @@ func TestADeletedRolloutIsMadeAgain(t *testing.T) {
 		all := rolloutsOf(t, "remade")
 		return len(all) == 1 && all[0].UID != made.UID && all[0].Spec.To == made.Spec.To && all[0].Spec.From == made.Spec.From
 	})
+}
+
+// TestARolloutOfAKeptNodeTypeIsUndone deletes the NodeType while another revision is rolled out. The finalizer of what is in use keeps it.
+func TestARolloutOfAKeptNodeTypeIsUndone(t *testing.T) {
+	run(t)
+	namespace := server.Namespace(t)
+	kept := nodeType("kept", "hall-kept", "debian-kept")
+	kept.Finalizers = []string{v1alpha1.InUseFinalizer}
+	create(t, provider("hall-kept", namespace), image("debian-kept"), kept)
+	first := await(t, "kept", "it is Ready", hasReason(v1alpha1.ReasonReady)).Status.Stable()
+	create(t, machineOf("kept", namespace, first))
+	await(t, "kept", "the Machine is counted", func(n *v1alpha1.NodeType) bool { return n.Status.Machines.Ready == 1 })
+	change(t, "kept", func(s *v1alpha1.NodeTypeSpec) { s.UserData = "#cloud-config\npackages: [lldpd]\n" })
+	bad := await(t, "kept", "there is a Rollout", func(*v1alpha1.NodeType) bool { return len(rolloutsOf(t, "kept")) == 1 }).Status.TargetRevision
+	if err := server.Client.Delete(t.Context(), kept); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Client.Patch(context.Background(), kept, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+			t.Error(err)
+		}
+	})
+	change(t, "kept", func(s *v1alpha1.NodeTypeSpec) { s.UserData = "" })
+	await(t, "kept", "a Rollout leads back", func(n *v1alpha1.NodeType) bool {
+		// The controller that keeps it says so in Ready, which this one leaves alone.
+		return n.DeletionTimestamp != nil && n.Generation == n.Status.ObservedGeneration && readyGeneration(n) < n.Generation && n.Status.TargetRevision == first.Revision && slices.ContainsFunc(rolloutsOf(t, "kept"), func(r v1alpha1.Rollout) bool {
+			return r.Spec.From == bad && r.Spec.To == first.Revision
+		})
+	})
+}
+
+func readyGeneration(n *v1alpha1.NodeType) int64 {
+	return meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionReady).ObservedGeneration
 }

@@ -38,7 +38,10 @@ func report(after *v1alpha1.NodeType, obs observation, assessed assessment, deci
 		status, reason, message = metav1.ConditionFalse, o.reason, o.message
 		outcome = step.Stuck(o.message)
 	}
-	step.SetCondition(&after.Status.Conditions, after.Generation, now, v1alpha1.ConditionReady, status, reason, message)
+	// Ready of a NodeType that is being deleted is the controller inuse's. Without this: each of the two writes it again after the other, for ever.
+	if after.DeletionTimestamp == nil {
+		step.SetCondition(&after.Status.Conditions, after.Generation, now, v1alpha1.ConditionReady, status, reason, message)
+	}
 	return outcome
 }
 
