@@ -121,11 +121,22 @@ func setClusterUID(h *metal3.BareMetalHost, cluster types.UID) {
 	}
 }
 
-func (r *Reconciler) returnHost(ctx context.Context, obs *observation, _ lifecycle.Action) error {
-	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
+func (r *Reconciler) returnHost(ctx context.Context, obs *observation, a lifecycle.Action) error {
+	return r.freeHost(ctx, obs.host, a.RemainingNode)
+}
+
+// freeHost removes the claim of a host, and writes down the Node that may be left, if one is given.
+func (r *Reconciler) freeHost(ctx context.Context, host *metal3.BareMetalHost, remaining *v1alpha1.ReleasedNode) error {
+	var failure error
+	err := r.patchHost(ctx, host, func(h *metal3.BareMetalHost) {
 		h.Spec.ConsumerRef = nil
+		delete(h.Annotations, v1alpha1.AnnotationRelease)
 		delete(h.Annotations, v1alpha1.AnnotationInstallation)
+		if remaining != nil {
+			failure = v1alpha1.AddRemainingNode(&h.ObjectMeta, *remaining)
+		}
 	})
+	return errors.Join(err, failure)
 }
 
 // writeHostRecord sets the spec of the HostRecord to the action's. An action without one empties it.

@@ -15,6 +15,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hostindex"
 	"github.com/ingot-dev/ingot/controllers/machine/documents"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
+	"github.com/ingot-dev/ingot/controllers/plan/placement"
 	"github.com/ingot-dev/ingot/controllers/plan/sameserver"
 	"github.com/ingot-dev/ingot/controllers/step"
 )
@@ -84,6 +85,7 @@ func (r *Reconciler) settleClaim(ctx context.Context, machine, name types.Namesp
 	}
 	claim := lifecycle.Claim{
 		Now: r.Clock.Now(), Host: lifecycleHost(host, record, ""), MachineUID: host.Spec.ConsumerRef.UID, Release: host.Annotations[v1alpha1.AnnotationRelease],
+		MachineName: machine.Name, LastTenant: host.Annotations[placement.AnnotationLastTenant],
 	}
 	live, err := read(ctx, r.APIReader, machine, &v1alpha1.Machine{})
 	if err != nil {
@@ -133,11 +135,7 @@ func (r *Reconciler) actOnClaim(ctx context.Context, obs *observation, a lifecyc
 	case lifecycle.DeleteOrphanSecret:
 		return r.deleteClaimSecret(ctx, obs, none)
 	case lifecycle.FreeOrphan:
-		return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
-			h.Spec.ConsumerRef = nil
-			delete(h.Annotations, v1alpha1.AnnotationRelease)
-			delete(h.Annotations, v1alpha1.AnnotationInstallation)
-		})
+		return r.freeHost(ctx, obs.host, a.RemainingNode)
 	}
 	return nil
 }

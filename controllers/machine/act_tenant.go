@@ -104,7 +104,7 @@ func (r *Reconciler) deleteToken(ctx context.Context, obs *observation, _ lifecy
 	if obs.access == nil || obs.token == nil {
 		return errTenantLost
 	}
-	return r.deletions.try(ctx, obs, obs.token)
+	return r.deletions.Try(ctx, obs.access.Client, obs.token, obs.facts.Now)
 }
 
 func (r *Reconciler) syncNodeMetadata(ctx context.Context, obs *observation, _ lifecycle.Action) error {
@@ -169,7 +169,7 @@ func (r *Reconciler) deleteNode(ctx context.Context, obs *observation, a lifecyc
 	if obs.access == nil || obs.node == nil || obs.node.UID != a.NodeUID {
 		return errTenantLost
 	}
-	return r.deletions.try(ctx, obs, obs.node)
+	return r.deletions.Try(ctx, obs.access.Client, obs.node, obs.facts.Now)
 }
 
 // evictPods requests one eviction for each pod that is not being deleted yet. A refusal by a disruption budget is not an error: the

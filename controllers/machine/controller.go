@@ -57,7 +57,7 @@ type Reconciler struct {
 	Workers int
 
 	tokens    tokenCache
-	deletions deletions
+	deletions tenantaccess.Deletions
 	shares    tenantaccess.Shares
 }
 

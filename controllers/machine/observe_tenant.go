@@ -83,7 +83,7 @@ func (r *Reconciler) readToken(ctx context.Context, obs *observation) error {
 	}
 	obs.facts.Token = &lifecycle.Token{ID: string(obs.token.Data[keyTokenID]), Expires: expires}
 	r.tokens.add(obs.machine.ClaimUID(), *obs.facts.Token, obs.facts.Now)
-	obs.facts.Token.Undeletable = r.deletions.problem(obs.token, obs.facts.Now)
+	obs.facts.Token.Undeletable = r.deletions.Problem(obs.token, obs.facts.Now)
 	return nil
 }
 
@@ -97,7 +97,7 @@ func (r *Reconciler) chooseToken(tokens []corev1.Secret, f lifecycle.Facts) *cor
 		if string(tokens[i].Data[keyTokenID]) == f.Secret.TokenID {
 			rank = 1
 		}
-		if r.deletions.problem(&tokens[i], f.Now) == "" {
+		if r.deletions.Problem(&tokens[i], f.Now) == "" {
 			rank += 2
 		}
 		if rank > highest {
@@ -132,7 +132,7 @@ func (r *Reconciler) observeNode(ctx context.Context, obs *observation) error {
 		Unschedulable: node.Spec.Unschedulable, Missing: obs.observeNodeMetadata(ctx, node),
 	}
 	if obs.machine.Status.Phase != v1alpha1.MachineReady {
-		obs.facts.Node.Undeletable = r.deletions.problem(node, obs.facts.Now)
+		obs.facts.Node.Undeletable = r.deletions.Problem(node, obs.facts.Now)
 	}
 	_, obs.facts.Node.CordonedByIngot = node.Annotations[v1alpha1.AnnotationCordoned]
 	if leaving && node.Spec.Unschedulable {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/placement"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
@@ -130,7 +131,7 @@ func TestAServerThatTwoHostsHaveIsNotReleasedWithoutItsMachine(t *testing.T) {
 	orphan, other := host("a"), host("b")
 	orphan.Spec.Online, orphan.Spec.Image = true, &metal3.Image{URL: "http://10.0.2.1/image"}
 	orphan.Spec.ConsumerRef = &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Machine", Namespace: r.namespace, Name: "gone", UID: "m1"}
-	orphan.Annotations = map[string]string{v1alpha1.AnnotationRelease: "m1"}
+	orphan.Annotations = map[string]string{v1alpha1.AnnotationRelease: "m1", placement.AnnotationLastTenant: r.tenant.String()}
 	server.Create(t, other)
 	server.Create(t, orphan)
 	r.start()
@@ -163,4 +164,15 @@ func TestAServerThatTwoHostsHaveIsNotReleasedWithoutItsMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	management.Eventually(t, "the release goes on when the other host is gone", func() bool { h := read(); return h.Spec.Image == nil && !h.Spec.Online })
+	h = read()
+	before = h.DeepCopy()
+	h.Status.Provisioning.State = metal3.StateAvailable
+	if err := server.Client.Status().Patch(t.Context(), h, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	management.Eventually(t, "the host is free", func() bool { return read().Spec.ConsumerRef == nil })
+	// Nobody has asked the tenant's cluster to delete it, and there is no HostRecord to say so.
+	if nodes := v1alpha1.RemainingNodesOf(read()); len(nodes) != 1 || nodes[0].Name != "gone" || nodes[0].Tenant != r.tenant.String() || nodes[0].MachineUID != "m1" {
+		t.Errorf("the host names the Nodes %+v", nodes)
+	}
 }

@@ -5,18 +5,22 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// deleteNode deletes the Node that was observed. The entry is removed by the next reconcile, which does not find the Node any more.
-func (r *Reconciler) deleteNode(ctx context.Context, obs observation) error {
-	if err := client.IgnoreNotFound(obs.access.Client.Delete(ctx, obs.node, client.Preconditions{UID: &obs.node.UID})); err != nil {
-		return fmt.Errorf("delete Node %s, which remained in TenantCluster %s: %w", obs.node.Name, obs.facts.Entry.Tenant, err)
+// deleteNode requests the deletion of the Node that was observed. The entry is removed by a reconcile that does not find the Node any more. A
+// refusal is no error of this controller: it is told, and the Node stays in the HostRecord, where ingot hosts names it.
+func (r *Reconciler) deleteNode(ctx context.Context, record *v1alpha1.HostRecord, obs observation) {
+	entry := obs.facts.Entry
+	if err := r.deletions.Try(ctx, obs.access.Client, obs.node, obs.facts.Now); err != nil {
+		r.Recorder.Eventf(record, nil, corev1.EventTypeWarning, v1alpha1.ReasonNodeRemains, "DeleteNode", "Node %s of TenantCluster %s, which remained after a release, is not removed: %s; it is tried again", entry.Name, entry.Tenant, err)
+		return
 	}
+	r.Recorder.Eventf(record, nil, corev1.EventTypeNormal, v1alpha1.ReasonRemainingNodeSettled, "DeleteNode", "Node %s of TenantCluster %s, which remained after a release: its deletion is requested", entry.Name, entry.Tenant)
 	settledNodes.WithLabelValues("deleted").Inc()
-	return nil
 }
 
 // forgetNode removes the entry from the HostRecord, under the resource version that was read: the machine controller writes the same spec.

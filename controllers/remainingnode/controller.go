@@ -42,7 +42,8 @@ type Reconciler struct {
 	// Workers is how many HostRecords are reconciled at the same time; 0: 16.
 	Workers int
 
-	shares tenantaccess.Shares
+	shares    tenantaccess.Shares
+	deletions tenantaccess.Deletions
 }
 
 //+kubebuilder:rbac:groups=ingot.dev,resources=hostrecords,verbs=get;list;watch;patch
@@ -54,6 +55,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := step.CheckDependencies(name, r); err != nil {
 		return err
 	}
+	r.deletions.MaxPause = recheckInterval
 	r.shares.Tenants, r.shares.Workers = r.Tenants, cmp.Or(r.Workers, defaultWorkers)
 	return r.watch(ctrl.NewControllerManagedBy(mgr).Named(name)).WatchesRawSource(&r.shares).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.shares.Workers}).Complete(r)
@@ -108,9 +110,17 @@ func (r *Reconciler) settle(ctx context.Context, request reconcile.Request, reco
 	}
 	switch lifecycle.PlanRemaining(obs.facts) {
 	case lifecycle.DeleteRemaining:
-		return time.Second, false, r.finish(record, obs.facts.Entry, "it is deleted", r.deleteNode(round.Context, obs))
+		r.deleteNode(round.Context, record, obs)
+		return time.Second, false, nil
 	case lifecycle.ForgetRemaining:
 		return time.Second, true, r.finish(record, obs.facts.Entry, whyForgotten(obs.facts), r.forgetNode(ctx, record, at))
+	case lifecycle.KeepRemaining:
+		if obs.node == nil {
+			return recheckInterval, false, nil
+		}
+		if pause := r.deletions.PauseLeft(obs.node, obs.facts.Now); pause > 0 {
+			return pause, false, nil
+		}
 	case lifecycle.KeepUnproven:
 		r.Recorder.Eventf(record, nil, corev1.EventTypeWarning, v1alpha1.ReasonRemainingNodeUnproven, "DeleteNode", "Node %s of TenantCluster %s may have remained after a release: expected a providerID or a uid that proves it to be of Machine %s, seen providerID %q; if nothing runs it any more, an administrator of that cluster must delete it (kubectl delete node), and the entry goes by itself", entry.Name, entry.Tenant, entry.MachineUID, obs.facts.Node.ProviderID)
 	}
@@ -128,7 +138,7 @@ func whyForgotten(facts lifecycle.Remaining) string {
 	return "its TenantCluster has not existed for a month"
 }
 
-// finish records that a Node was deleted or an entry removed.
+// finish records that an entry was removed.
 func (r *Reconciler) finish(record *v1alpha1.HostRecord, entry v1alpha1.ReleasedNode, what string, err error) error {
 	if err != nil {
 		return err

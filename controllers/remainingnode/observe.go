@@ -51,7 +51,7 @@ func (r *Reconciler) observe(ctx context.Context, record *v1alpha1.HostRecord, e
 	}
 	obs.node = node
 	obs.facts.Node = lifecycle.Node{
-		Found: true, UID: node.UID, ProviderID: node.Spec.ProviderID, Undeletable: tenantaccess.UndeletableReason(ctx, access.Client, node),
+		Found: true, UID: node.UID, ProviderID: node.Spec.ProviderID, Undeletable: r.deletions.Problem(node, obs.facts.Now),
 	}
 	return obs, nil
 }

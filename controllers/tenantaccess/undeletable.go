@@ -1,12 +1,9 @@
 package tenantaccess
 
 import (
-	"context"
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -14,19 +11,6 @@ import (
 
 // maxQuoted limits what is quoted of a tenant's answer, in bytes.
 const maxQuoted = 256
-
-// UndeletableReason returns why the tenant's cluster does not remove a Node; empty: it does, as far as can be known. It asks for the deletion as
-// a trial that changes nothing.
-func UndeletableReason(ctx context.Context, tenant client.Client, node *corev1.Node) string {
-	if node.DeletionTimestamp != nil {
-		return FinalizersText(node)
-	}
-	err := tenant.Delete(ctx, node.DeepCopy(), client.DryRunAll, client.Preconditions{UID: &node.UID})
-	if err == nil || apierrors.IsNotFound(err) {
-		return ""
-	}
-	return RefusalText(err)
-}
 
 // FinalizersText says what keeps an object of a tenant that is being deleted.
 func FinalizersText(object client.Object) string {

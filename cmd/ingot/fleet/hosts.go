@@ -40,6 +40,8 @@ type HostRow struct {
 	MissingDisks []string `json:"missingDisks,omitempty"`
 	// RemainingNodes may be left in the clusters of earlier tenants: Node of TenantCluster namespace/name.
 	RemainingNodes []string `json:"remainingNodes,omitempty"`
+	// ForgetNodes is the command that removes RemainingNodes which Ingot does not delete itself, because the host has no HostRecord.
+	ForgetNodes string `json:"forgetNodes,omitempty"`
 	// Error that it reports.
 	Error string `json:"error,omitempty"`
 	// Release is the command that releases a host whose Machine is gone. It is empty once the release is requested.
@@ -89,7 +91,7 @@ func hostRow(h placement.HostFacts, fits []placement.Fit) HostRow {
 			row.MissingDisks = append(row.MissingDisks, disk.String())
 		}
 	}
-	row.RemainingNodes = remainingNodes(h.Record)
+	addRemainingNodes(&row, h)
 	return row
 }
 
@@ -105,14 +107,18 @@ func addClaim(row *HostRow, b *metal3.BareMetalHost) {
 	}
 }
 
-func remainingNodes(record *v1alpha1.HostRecord) (out []string) {
-	if record == nil {
-		return nil
+// addRemainingNodes adds the Nodes that may remain: those that the HostRecord names, or the host itself where it has none.
+func addRemainingNodes(row *HostRow, h placement.HostFacts) {
+	nodes := v1alpha1.RemainingNodesOf(h.Host)
+	if len(nodes) > 0 {
+		row.ForgetNodes = fmt.Sprintf("kubectl annotate baremetalhost -n %s %s %s-", row.Namespace, row.Name, v1alpha1.AnnotationRemainingNodes)
 	}
-	for _, n := range record.Spec.RemainingNodes {
-		out = append(out, "Node "+n.Name+" of TenantCluster "+n.Tenant)
+	if h.Record != nil {
+		nodes = append(nodes, h.Record.Spec.RemainingNodes...)
 	}
-	return out
+	for _, n := range nodes {
+		row.RemainingNodes = append(row.RemainingNodes, "Node "+n.Name+" of TenantCluster "+n.Tenant)
+	}
 }
 
 // addOrphan adds to the row of a host whose Machine is gone that this is so, and how the host is released.
@@ -209,7 +215,10 @@ func hostTable(rows []HostRow) [][]string {
 		if r.Release != "" {
 			last = withoutRelease(last) + "; to have it powered off, erased and freed, which asks for the verb abandon on that Machine: " + r.Release
 		}
-		if len(r.RemainingNodes) > 0 {
+		switch {
+		case r.ForgetNodes != "":
+			last += "; may remain: " + strings.Join(r.RemainingNodes, ", ") + "; when it is deleted there: " + r.ForgetNodes
+		case len(r.RemainingNodes) > 0:
 			last += "; may remain, and is deleted when the tenant's cluster can be used: " + strings.Join(r.RemainingNodes, ", ")
 		}
 		out = append(out, []string{r.Namespace, r.Name, r.Use, r.State, r.Power, orDash(r.Claimed), orDash(r.GPUs), last})

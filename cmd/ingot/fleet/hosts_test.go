@@ -179,3 +179,29 @@ func TestAClaimedHostThatIsDeletedIsKeptForItsMachineEverywhere(t *testing.T) {
 		t.Errorf("its Machine is gone: %+v", gone[0])
 	}
 }
+
+func TestHostsNameTheNodesThatRemain(t *testing.T) {
+	node := v1alpha1.ReleasedNode{Tenant: "team/research", Name: "gpu-7", MachineUID: "m1"}
+	newHost := func() *metal3.BareMetalHost {
+		return &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "metal", Name: "a"}}
+	}
+	inRecord := placement.HostFacts{Host: newHost(), Record: &v1alpha1.HostRecord{Spec: v1alpha1.HostRecordSpec{RemainingNodes: []v1alpha1.ReleasedNode{node}}}}
+	onHost := placement.HostFacts{Host: newHost()}
+	if err := v1alpha1.AddRemainingNode(&onHost.Host.ObjectMeta, node); err != nil {
+		t.Fatal(err)
+	}
+	for want, facts := range map[string]placement.HostFacts{
+		"; may remain, and is deleted when the tenant's cluster can be used: Node gpu-7 of TenantCluster team/research":                                                           inRecord,
+		"; may remain: Node gpu-7 of TenantCluster team/research; when it is deleted there: kubectl annotate baremetalhost -n metal a " + v1alpha1.AnnotationRemainingNodes + "-": onHost,
+	} {
+		row := HostRows([]placement.HostFacts{facts}, nil, nil, nil)[0]
+		if line := strings.Join(hostTable([]HostRow{row})[1], " "); !strings.HasSuffix(line, want) || len(row.RemainingNodes) != 1 {
+			t.Errorf("%+v: %s", row, line)
+		}
+	}
+	mangled := placement.HostFacts{Host: newHost()}
+	mangled.Host.Annotations = map[string]string{v1alpha1.AnnotationRemainingNodes: "gpu-7"}
+	if row := HostRows([]placement.HostFacts{mangled}, nil, nil, nil)[0]; row.ForgetNodes != "" {
+		t.Errorf("%+v", row)
+	}
+}

@@ -221,8 +221,8 @@ type Node struct {
 	BootID string
 	// Unschedulable is true when the Node is cordoned by anyone, CordonedByIngot when Ingot cordoned it and may uncordon it.
 	Unschedulable, CordonedByIngot bool
-	// Undeletable says why the tenant's cluster does not remove the Node; empty: it does, or nobody has tried within the last
-	// DeletionMemory.
+	// Undeletable says why the tenant's cluster does not remove the Node; empty: it does, or it may be asked
+	// for that again.
 	Undeletable string
 	// Missing are the labels and taints that the Node lacks of those that its NodeType defines.
 	Missing NodeMetadata

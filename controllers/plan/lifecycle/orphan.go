@@ -22,6 +22,9 @@ type Claim struct {
 	NamesakeUID types.UID
 	// Release is the value of the annotation ingot.dev/release.
 	Release string
+	// LastTenant is namespace/name of the TenantCluster that the host was claimed for, where there is no HostRecord to say it. MachineName is in the
+	// consumerRef.
+	LastTenant, MachineName string
 	// HasSecret is true when the claim Secret exists.
 	HasSecret bool
 	// SameServer says which other host is the same server, and by what evidence; empty: none is.
@@ -50,6 +53,8 @@ const (
 // OrphanAction is at most one write.
 type OrphanAction struct {
 	Kind OrphanActionKind
+	// RemainingNode is for FreeOrphan: the Node that may be left, where there is no HostRecord to name it.
+	RemainingNode *v1alpha1.ReleasedNode
 	// Message is for AwaitOneHost.
 	Message string
 	// Record is what WriteClaimRecord writes.
@@ -70,7 +75,7 @@ func PlanOrphan(c Claim) OrphanAction {
 	case c.isReleased() && c.isReturnable() && c.HasSecret:
 		return OrphanAction{Kind: DeleteOrphanSecret}
 	case c.isUnused():
-		return OrphanAction{Kind: FreeOrphan}
+		return OrphanAction{Kind: FreeOrphan, RemainingNode: c.releasedNode()}
 	case c.isDeprovisionDue() && c.SameServer != "":
 		return c.awaitOneHost()
 	case c.isDeprovisionDue():
@@ -99,9 +104,17 @@ func (c Claim) remainingNodes() []v1alpha1.ReleasedNode {
 	if spec.Machine == nil || spec.Tenant == "" {
 		return spec.RemainingNodes
 	}
-	return withRemainingNode(spec.RemainingNodes, v1alpha1.ReleasedNode{
+	return v1alpha1.WithRemainingNode(spec.RemainingNodes, v1alpha1.ReleasedNode{
 		Tenant: spec.Tenant, Name: spec.Machine.Name, MachineUID: spec.Machine.UID, Since: metav1.NewMicroTime(c.Now),
 	})
+}
+
+// releasedNode returns the Node of a Machine that is gone whose release is complete, for a host without a HostRecord.
+func (c Claim) releasedNode() *v1alpha1.ReleasedNode {
+	if c.Host.Record != nil || !c.isReleased() || c.LastTenant == "" {
+		return nil
+	}
+	return &v1alpha1.ReleasedNode{Tenant: c.LastTenant, Name: c.MachineName, MachineUID: c.MachineUID, Since: metav1.NewMicroTime(c.Now)}
 }
 
 // awaitOneHost reports first that the Machine is gone, where there is a HostRecord to say it.

@@ -92,6 +92,8 @@ type Action struct {
 	TokenID string
 	// Expires is for CreateToken and RenewToken.
 	Expires time.Time
+	// RemainingNode is for ReturnHost: the Node that may be left, where there is no HostRecord to name it. It is nil otherwise.
+	RemainingNode *v1alpha1.ReleasedNode
 	// NodeUID is for SyncNodeMetadata, Cordon, Uncordon, Evict and DeleteNode.
 	NodeUID types.UID
 }

@@ -33,23 +33,26 @@ func (s scope) remainingNodes() []v1alpha1.ReleasedNode {
 	if isGone || spec.NodeRemains == nil && !s.hasRemainingNode() {
 		return spec.RemainingNodes
 	}
-	node := v1alpha1.ReleasedNode{Tenant: spec.Tenant, Name: s.Machine.Name, MachineUID: s.Machine.UID, Since: metav1.NewMicroTime(s.Now)}
+	return v1alpha1.WithRemainingNode(spec.RemainingNodes, s.nodeOfMachine(spec.Tenant))
+}
+
+// releasedNode returns the Node that may be left when a host without a HostRecord is returned; nil: none is. It is written to the host itself.
+// Without it: a baremetal-operator's host is released while the tenant's cluster does not answer, and the only word about the Node is an event.
+func (s scope) releasedNode() *v1alpha1.ReleasedNode {
+	if s.Host.Record != nil || !s.hasRemainingNode() {
+		return nil
+	}
+	node := s.nodeOfMachine(s.Machine.Namespace + "/" + s.Machine.Spec.TenantClusterRef.Name)
+	return &node
+}
+
+// nodeOfMachine returns what is written down of the Node of this Machine.
+func (s scope) nodeOfMachine(tenant string) v1alpha1.ReleasedNode {
+	node := v1alpha1.ReleasedNode{Tenant: tenant, Name: s.Machine.Name, MachineUID: s.Machine.UID, Since: metav1.NewMicroTime(s.Now)}
 	if r := s.Machine.Status.NodeRef; r != nil {
 		node.UID = r.UID
 	}
-	return withRemainingNode(spec.RemainingNodes, node)
-}
-
-// withRemainingNode adds a Node to the list. The oldest one gives way when the list is full.
-func withRemainingNode(nodes []v1alpha1.ReleasedNode, added v1alpha1.ReleasedNode) []v1alpha1.ReleasedNode {
-	var out []v1alpha1.ReleasedNode
-	for _, n := range nodes {
-		if n.MachineUID != added.MachineUID {
-			out = append(out, n)
-		}
-	}
-	out = append(out, added)
-	return out[max(len(out)-v1alpha1.MaxRemainingNodes, 0):]
+	return node
 }
 
 // Remaining is a Node that may have been left when its host was released, with what is known of it now.

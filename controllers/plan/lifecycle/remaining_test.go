@@ -134,12 +134,12 @@ func TestANodeOfAnEarlierAttemptThatTheTenantKeepsMakesNoHotLoop(t *testing.T) {
 func TestTheListOfRemainingNodesIsLimited(t *testing.T) {
 	var nodes []v1alpha1.ReleasedNode
 	for i := range 3 * v1alpha1.MaxRemainingNodes {
-		nodes = withRemainingNode(nodes, v1alpha1.ReleasedNode{MachineUID: types.UID(rune('a' + i))})
+		nodes = v1alpha1.WithRemainingNode(nodes, v1alpha1.ReleasedNode{MachineUID: types.UID(rune('a' + i))})
 	}
 	if len(nodes) != v1alpha1.MaxRemainingNodes {
 		t.Errorf("%d Nodes", len(nodes))
 	}
-	if again := withRemainingNode(nodes, nodes[3]); len(again) != len(nodes) {
+	if again := v1alpha1.WithRemainingNode(nodes, nodes[3]); len(again) != len(nodes) {
 		t.Errorf("a Node is named twice")
 	}
 }
@@ -190,5 +190,25 @@ func TestAReleaseSaysThatItsEraseWaitsForTheBootAddress(t *testing.T) {
 	r := scope{Facts: f, guards: realGuards()}.waitForErase()
 	if r.report.reason != v1alpha1.ReasonBootAddressWrong || !strings.Contains(r.report.message, "its erase waits") || r.requeueAfter <= 0 {
 		t.Errorf("%+v", r)
+	}
+}
+
+func TestAHostWithoutARecordNamesTheNodeThatRemains(t *testing.T) {
+	f := factsIn(t, v1alpha1.MachineReleasing)
+	off(&f)
+	erased(&f)
+	f.Host.Record, f.Provider.HasRecords, f.Secret = nil, false, Secret{}
+	unreachable(&f)
+	late(&f)
+	d := Plan(f)
+	if d.Action == nil || d.Action.Kind != ReturnHost || d.Action.RemainingNode == nil {
+		t.Fatalf("%+v", d.Action)
+	}
+	if n := d.Action.RemainingNode; n.Name != f.Machine.Name || n.MachineUID != f.Machine.UID || n.UID != f.Machine.Status.NodeRef.UID || n.Tenant != f.Machine.Namespace+"/"+f.Machine.Spec.TenantClusterRef.Name {
+		t.Errorf("%+v", n)
+	}
+	f.Tenant.Reachable = true
+	if d = Plan(f); d.Action == nil || d.Action.Kind != ReturnHost || d.Action.RemainingNode != nil {
+		t.Errorf("the Node is gone: %+v", d.Action)
 	}
 }

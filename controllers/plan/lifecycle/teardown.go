@@ -10,9 +10,6 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// DeletionMemory is how long it is remembered that a tenant's cluster did not remove a Node or a bootstrap token. It is asked again after that.
-const DeletionMemory = hostCheckInterval
-
 // evictionInterval is how often the remaining pods are evicted again, hostCheckInterval how often a Machine that waits for a power-off or
 // an erase is planned again.
 const (
@@ -341,7 +338,7 @@ func (s scope) planClaimSecretDeletion() result {
 }
 
 func (s scope) planHostReturn() result {
-	return actionResult(Action{Kind: ReturnHost}, s.returningReport()).withRequeue()
+	return actionResult(Action{Kind: ReturnHost, RemainingNode: s.releasedNode()}, s.returningReport()).withRequeue()
 }
 
 func (s scope) returningReport() report {
