@@ -52,5 +52,5 @@ func isOfEarlierPool(m *v1alpha1.Machine, pool *v1alpha1.NodePool) bool {
 		return false
 	}
 	owner := metav1.GetControllerOfNoCopy(m)
-	return strings.HasPrefix(m.Name, pool.Name+"-") && (owner == nil || owner.Kind == "NodePool" && owner.Name == pool.Name && owner.UID != pool.UID)
+	return strings.HasPrefix(m.Name, pool.Name+"-") && (owner == nil || v1alpha1.NodePoolOf(m) == pool.Name && owner.UID != pool.UID)
 }

@@ -352,6 +352,7 @@ func TestTheMachinesOfADeletedPoolAreReleasedUnlessTheyAreOrphaned(t *testing.T)
 		if len(machines(t, pool)) != 1 {
 			t.Fatal("it has no Machine")
 		}
+		waitForCollector(t, pool)
 		if err := server.Client.Delete(t.Context(), pool, client.PropagationPolicy(cascade)); err != nil {
 			t.Fatal(err)
 		}
@@ -363,6 +364,22 @@ func TestTheMachinesOfADeletedPoolAreReleasedUnlessTheyAreOrphaned(t *testing.T)
 			return len(left) == 0
 		})
 	}
+}
+
+// waitForCollector returns when the garbage collector knows the pool's Machines: it has collected one that was made after them. Without it, a pool is
+// deleted before the collector has seen them, and they are not orphaned but collected, because their owner is gone.
+func waitForCollector(t *testing.T, pool *v1alpha1.NodePool) {
+	t.Helper()
+	last := &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pool.Namespace, Name: pool.Name + "-of-nobody", OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodePool", Name: pool.Name + "-gone", UID: "00000000-0000-4000-8000-000000000000",
+		}}},
+		Spec: v1alpha1.MachineSpec{NodeTypeRef: pool.Spec.NodeTypeRef, TenantClusterRef: pool.Spec.TenantClusterRef},
+	}
+	server.Create(t, last)
+	management.Eventually(t, "the garbage collector collects a Machine whose owner never was", func() bool {
+		return apierrors.IsNotFound(server.Client.Get(t.Context(), client.ObjectKeyFromObject(last), &v1alpha1.Machine{}))
+	})
 }
 
 func TestARestoredPoolTakesItsMachinesAndMakesNoSecondSet(t *testing.T) {
@@ -390,6 +407,7 @@ func TestARestoredPoolTakesItsMachinesAndMakesNoSecondSet(t *testing.T) {
 	if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(pool), &backup); err != nil {
 		t.Fatal(err)
 	}
+	waitForCollector(t, pool)
 	if err := server.Client.Delete(t.Context(), pool, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
 		t.Fatal(err)
 	}

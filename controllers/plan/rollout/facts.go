@@ -229,8 +229,8 @@ func NewMachine(rollout string, target v1alpha1.RenderedRevision, m *v1alpha1.Ma
 		Deleting: m.DeletionTimestamp != nil, Claimed: m.Status.HostRef != nil,
 		FailureReason: failureReason(m, now), WaitingFor: m.Status.WaitingFor,
 	}
-	if owner := metav1.GetControllerOfNoCopy(m); owner != nil && owner.Kind == "NodePool" {
-		out.Pool = types.NamespacedName{Namespace: m.Namespace, Name: owner.Name}
+	if pool := v1alpha1.NodePoolOf(m); pool != "" {
+		out.Pool = types.NamespacedName{Namespace: m.Namespace, Name: pool}
 	}
 	if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); c != nil && c.Status == metav1.ConditionTrue {
 		out.Ready, out.ReadySince = true, c.LastTransitionTime.Time
