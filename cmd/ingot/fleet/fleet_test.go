@@ -226,3 +226,20 @@ func TestAMachineOfANodePoolThatHasNoHostIsToldToScaleThePool(t *testing.T) {
 		t.Errorf("a Machine of a NodePool: %s", next)
 	}
 }
+
+func TestWhyShowsEachConditionOfAMachineThatIsNotTrue(t *testing.T) {
+	m := machine("a", v1alpha1.MachineReady, 1, 0, isReady())
+	conditions := []string{
+		v1alpha1.ConditionClaimed, v1alpha1.ConditionProvisioned, v1alpha1.ConditionJoined, v1alpha1.ConditionValidated, v1alpha1.ConditionUpToDate,
+		v1alpha1.ConditionNodeMetadataKept,
+	}
+	for _, name := range conditions {
+		m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{Type: name, Status: metav1.ConditionFalse, Reason: "Why" + name, Message: "seen"})
+	}
+	text := Diagnose(&m, nil, nil, noon).text()
+	for _, name := range conditions {
+		if !strings.Contains(text, name+"=False Why"+name+": seen") {
+			t.Errorf("%s is not shown:\n%s", name, text)
+		}
+	}
+}

@@ -54,6 +54,7 @@ type Diagnosis struct {
 var conditionOrder = []string{
 	v1alpha1.ConditionClaimed, v1alpha1.ConditionProvisioned, v1alpha1.ConditionJoined, v1alpha1.ConditionValidated,
 	v1alpha1.ConditionReady, v1alpha1.ConditionUpToDate,
+	v1alpha1.ConditionNodeMetadataKept,
 }
 
 // Diagnose says why a Machine is in its state. host and rollout are nil when the Machine has none.
