@@ -145,7 +145,7 @@ func (f *fleet) forgetGates() {
 func (f *fleet) attempts(m *v1alpha1.Machine) (began, succeeded int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	key := installation{m.UID, m.Status.Attempt}
+	key := installation{m.ClaimUID(), m.Status.Attempt}
 	return len(f.began[key]), len(f.succeeded[key])
 }
 

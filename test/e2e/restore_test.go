@@ -46,7 +46,7 @@ func TestARestoreWithNewUIDsTouchesNoSettledServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	var servers []rack.ServerSpec
-	for _, name := range []string{"ready", "validating", "off", "free", "joining-1", "writing-1", "leaving-1", "joining-2", "writing-2", "leaving-2"} {
+	for _, name := range []string{"ready", "validating", "off", "free", "joining-1", "writing-1", "leaving-1", "joining-2", "writing-2", "leaving-2", "claiming", rolled} {
 		servers = append(servers, rack.ServerSpec{Name: name, Profile: profile})
 	}
 	p := startPipeline(t, servers)
@@ -86,6 +86,7 @@ func (s *restoreCase) settle(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	s.orderRolled(t)
 	s.must(t, "ready", "ready", "Ready", observation.isReady)
 	s.must(t, "off", "off", "Ready", observation.isReady)
 	s.patchMachine(t, "off", `{"spec":{"powerOff":true}}`)
@@ -93,7 +94,7 @@ func (s *restoreCase) settle(t *testing.T) {
 		return v.is(v1alpha1.ConditionReady, v1alpha1.ReasonPoweredOff) && s.env.Rack.Server("off").Power() == hardware.PowerOff
 	})
 	s.must(t, "validating", "validating", "kept behind its gate", func(v observation) bool { return v.phase() == v1alpha1.MachineValidating && isGated(v.node) })
-	for _, name := range []string{"leaving-1", "leaving-2"} {
+	for _, name := range []string{"leaving-1", "leaving-2", rolled} {
 		s.must(t, name, name, "Ready", observation.isReady)
 	}
 	absent := &v1alpha1.Machine{
@@ -131,7 +132,17 @@ func (s *restoreCase) delete(t *testing.T, name string) {
 
 // restoreOnce ends the manager while Machines are in every phase, restores all objects with new uids, and starts it again.
 func (s *restoreCase) restoreOnce(t *testing.T, run string, withStatus bool) {
-	joining, writing, leaving := "joining-"+run, "writing-"+run, "leaving-"+run
+	joining, writing, leaving, claiming := "joining-"+run, "writing-"+run, "leaving-"+run, "claiming-"+run
+	server := "claiming"
+	if run == "2" {
+		server = "leaving-1" // it is back
+	}
+	s.holdInClaiming(t, claiming)
+	if err := s.order(t.Context(), claiming, server); err != nil {
+		t.Fatal(err)
+	}
+	s.roll(t, run)
+	s.claimed(t, claiming, server)
 	if err := s.order(t.Context(), joining, joining); err != nil {
 		t.Fatal(err)
 	}
@@ -151,6 +162,7 @@ func (s *restoreCase) restoreOnce(t *testing.T, run string, withStatus bool) {
 	for name, phase := range map[string]v1alpha1.MachinePhase{
 		"ready": v1alpha1.MachineReady, "validating": v1alpha1.MachineValidating, "off": v1alpha1.MachineDraining, "pending": v1alpha1.MachinePending,
 		joining: v1alpha1.MachineJoining, writing: v1alpha1.MachineProvisioning, leaving: v1alpha1.MachineReleasing,
+		claiming: v1alpha1.MachineClaiming, rolled: v1alpha1.MachineDraining,
 	} {
 		hasJoined := name == joining && before[name].Status.Phase == v1alpha1.MachineValidating // it was quicker than the signal
 		if before[name].Status.Phase != phase && !hasJoined {
@@ -172,6 +184,9 @@ func (s *restoreCase) restoreOnce(t *testing.T, run string, withStatus bool) {
 				before[name].ClaimUID(), before[name].Status.Attempt, after[name].ClaimUID(), after[name].Status.Attempt)
 		}
 	}
+	s.rollsOn(t, run, before[rolled], writes[rolled])
+	v := s.must(t, claiming, server, "claimed again and installed", observation.isReady)
+	s.installedOnce(t, v.machine, 1)
 	s.goesOn(t, writing, leaving)
 	for name, server := range s.settled {
 		if now := s.env.Rack.Server(server).BMC().Writes(); now != writes[server] {
@@ -202,7 +217,8 @@ func (s *restoreCase) hasSettled(t *testing.T, joining string) {
 
 // goesOn waits until what was not settled has gone on, or says what it waits for.
 func (s *restoreCase) goesOn(t *testing.T, writing, leaving string) {
-	s.must(t, writing, writing, "installed after the restore", observation.isReady)
+	v := s.must(t, writing, writing, "installed after the restore", observation.isReady)
+	s.installedOnce(t, v.machine, 1)
 	s.must(t, leaving, leaving, "told to be deleted again", func(v observation) bool {
 		return v.is(v1alpha1.ConditionClaimed, v1alpha1.ReasonRestoreUnmatched) && v.host.Status.ErrorMessage != ""
 	})
