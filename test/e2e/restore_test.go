@@ -46,7 +46,7 @@ func TestARestoreWithNewUIDsTouchesNoSettledServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	var servers []rack.ServerSpec
-	for _, name := range []string{"ready", "validating", "off", "free", "joining-1", "writing-1", "leaving-1", "joining-2", "writing-2", "leaving-2", "claiming", rolled} {
+	for _, name := range []string{"ready", "validating", "off", "free", "joining-1", "writing-1", "leaving-1", "joining-2", "writing-2", "leaving-2", "claiming", rolled, fenced} {
 		servers = append(servers, rack.ServerSpec{Name: name, Profile: profile})
 	}
 	p := startPipeline(t, servers)
@@ -94,7 +94,7 @@ func (s *restoreCase) settle(t *testing.T) {
 		return v.is(v1alpha1.ConditionReady, v1alpha1.ReasonPoweredOff) && s.env.Rack.Server("off").Power() == hardware.PowerOff
 	})
 	s.must(t, "validating", "validating", "kept behind its gate", func(v observation) bool { return v.phase() == v1alpha1.MachineValidating && isGated(v.node) })
-	for _, name := range []string{"leaving-1", "leaving-2", rolled} {
+	for _, name := range []string{"leaving-1", "leaving-2", rolled, fenced} {
 		s.must(t, name, name, "Ready", observation.isReady)
 	}
 	absent := &v1alpha1.Machine{
@@ -137,7 +137,7 @@ func (s *restoreCase) restoreOnce(t *testing.T, run string, withStatus bool) {
 	if run == "2" {
 		server = "leaving-1" // it is back
 	}
-	s.holdInClaiming(t, claiming)
+	s.hold(t, claiming)
 	if err := s.order(t.Context(), claiming, server); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func (s *restoreCase) restoreOnce(t *testing.T, run string, withStatus bool) {
 	for name, phase := range map[string]v1alpha1.MachinePhase{
 		"ready": v1alpha1.MachineReady, "validating": v1alpha1.MachineValidating, "off": v1alpha1.MachineDraining, "pending": v1alpha1.MachinePending,
 		joining: v1alpha1.MachineJoining, writing: v1alpha1.MachineProvisioning, leaving: v1alpha1.MachineReleasing,
-		claiming: v1alpha1.MachineClaiming, rolled: v1alpha1.MachineDraining,
+		claiming: v1alpha1.MachineClaiming, rolled: v1alpha1.MachineDraining, fenced: v1alpha1.MachineDraining,
 	} {
 		hasJoined := name == joining && before[name].Status.Phase == v1alpha1.MachineValidating // it was quicker than the signal
 		if before[name].Status.Phase != phase && !hasJoined {
@@ -176,6 +176,7 @@ func (s *restoreCase) restoreOnce(t *testing.T, run string, withStatus bool) {
 	if err := s.env.StartManager(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
+	s.emptiesOn(t, run, writes[rolled])
 	s.hasSettled(t, joining)
 	after := s.machines(t)
 	for name := range s.settled {
@@ -184,10 +185,10 @@ func (s *restoreCase) restoreOnce(t *testing.T, run string, withStatus bool) {
 				before[name].ClaimUID(), before[name].Status.Attempt, after[name].ClaimUID(), after[name].Status.Attempt)
 		}
 	}
-	s.rollsOn(t, run, before[rolled], writes[rolled])
 	v := s.must(t, claiming, server, "claimed again and installed", observation.isReady)
 	s.installedOnce(t, v.machine, 1)
 	s.goesOn(t, writing, leaving)
+	s.rollsOn(t, before)
 	for name, server := range s.settled {
 		if now := s.env.Rack.Server(server).BMC().Writes(); now != writes[server] {
 			t.Errorf("the BMC of %s got %d writes after the restore", name, now-writes[server])

@@ -20,13 +20,14 @@ import (
 )
 
 const (
-	// rolledType is the NodeType that is changed, and rolled its one Machine, which has the name of its server.
-	rolledType, rolled = "rolled", "rolled"
-	// heldMessage is what the API server says of a Machine that is to stay in Claiming.
-	heldMessage = "this Machine stays in Claiming"
+	// rolledType is the NodeType that is changed. Its Machines have the names of their servers: the backup is made while a pod keeps rolled from
+	// being emptied, and while the server of fenced is off and its Node is deleted.
+	rolledType, rolled, fenced = "rolled", "rolled", "fenced"
+	// heldMessage is what the API server says of a Machine that is not to be installed yet.
+	heldMessage = "this Machine is not to be installed yet"
 )
 
-// orderRolled makes a copy of the NodeType, and the Machine that is rolled in each restore.
+// orderRolled makes a copy of the NodeType, and the Machines that are rolled in each restore.
 func (s *restoreCase) orderRolled(t *testing.T) {
 	t.Helper()
 	sample := &v1alpha1.NodeType{}
@@ -41,22 +42,26 @@ func (s *restoreCase) orderRolled(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := &v1alpha1.NodeType{ObjectMeta: metav1.ObjectMeta{Name: rolledType}, Spec: sample.Spec}
-	one := intstr.FromInt32(1)
-	own.Spec.Rollout = &v1alpha1.RolloutPolicy{MaxUnavailable: &one, Canary: &v1alpha1.CanarySpec{Machines: 1, Bake: &metav1.Duration{Duration: time.Second}}}
-	machine := &v1alpha1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Namespace: teamNamespace, Name: rolled},
-		Spec: v1alpha1.MachineSpec{
-			NodeTypeRef: v1alpha1.LocalReference{Name: rolledType}, TenantClusterRef: v1alpha1.LocalReference{Name: tenantName}, HostName: rolled,
-		},
+	two := intstr.FromInt32(2)
+	own.Spec.Rollout = &v1alpha1.RolloutPolicy{MaxUnavailable: &two, Canary: &v1alpha1.CanarySpec{Machines: 2, Bake: &metav1.Duration{Duration: time.Second}}}
+	objects := []client.Object{own}
+	for _, name := range []string{rolled, fenced} {
+		objects = append(objects, &v1alpha1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Namespace: teamNamespace, Name: name},
+			Spec: v1alpha1.MachineSpec{
+				NodeTypeRef: v1alpha1.LocalReference{Name: rolledType}, TenantClusterRef: v1alpha1.LocalReference{Name: tenantName}, HostName: name,
+			},
+		})
 	}
-	for _, o := range []client.Object{own, machine} {
+	for _, o := range objects {
 		if err := s.env.ManagementClient.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// roll changes the NodeType, so that a Rollout begins, and returns when its Machine waits for a pod that no budget lets go.
+// roll changes the NodeType, so that a Rollout begins. It returns when one Machine waits for a pod that no budget lets go, and the other to be
+// installed.
 func (s *restoreCase) roll(t *testing.T, run string) {
 	t.Helper()
 	labels := map[string]string{"app": "training-" + run}
@@ -74,9 +79,14 @@ func (s *restoreCase) roll(t *testing.T, run string) {
 	if err := s.env.ManagementClient.Patch(t.Context(), &v1alpha1.NodeType{ObjectMeta: metav1.ObjectMeta{Name: rolledType}}, change); err != nil {
 		t.Fatal(err)
 	}
-	v := s.must(t, rolled, rolled, "emptied for its roll", isEmptied)
-	if v.machine.Spec.Revision == v.machine.Status.Revision || v.machine.Labels[v1alpha1.LabelRollout] == "" {
-		t.Fatalf("it is rolled to %q by Rollout %q", v.machine.Spec.Revision, v.machine.Labels[v1alpha1.LabelRollout])
+	emptied := s.must(t, rolled, rolled, "emptied for its roll", isEmptied)
+	off := s.must(t, fenced, fenced, "powered off for its roll", func(v observation) bool {
+		return v.phase() == v1alpha1.MachineDraining && !v.host.Spec.Online && !v.host.Status.PoweredOn && v.node == nil
+	})
+	for _, m := range []*v1alpha1.Machine{emptied.machine, off.machine} {
+		if m.Spec.Revision == m.Status.Revision || m.Labels[v1alpha1.LabelRollout] == "" {
+			t.Fatalf("%s is rolled to %q by Rollout %q", m.Name, m.Spec.Revision, m.Labels[v1alpha1.LabelRollout])
+		}
 	}
 }
 
@@ -91,12 +101,11 @@ func isEmptied(v observation) bool {
 	return v.phase() == v1alpha1.MachineDraining && v.node != nil && v.node.Spec.Unschedulable && strings.Contains(v.condition(v1alpha1.ConditionReady).Message, "pod to leave")
 }
 
-// rollsOn waits until the Machine is emptied as it was, has not a write to its BMC, and then is rolled once.
-func (s *restoreCase) rollsOn(t *testing.T, run string, before *v1alpha1.Machine, writes int64) {
+// emptiesOn waits until the Machine waits for the same pod as before, which nobody has touched, and then lets that go.
+func (s *restoreCase) emptiesOn(t *testing.T, run string, writes int64) {
 	t.Helper()
 	s.must(t, rolled, rolled, "emptied after the restore", isEmptied)
 	pod, budget := s.trainingOf(run)
-	was := before.Spec.Revision
 	if err := s.env.TenantClient.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); err != nil || pod.DeletionTimestamp != nil {
 		t.Errorf("its pod: %v, deleted %v", err, pod.DeletionTimestamp)
 	}
@@ -106,14 +115,25 @@ func (s *restoreCase) rollsOn(t *testing.T, run string, before *v1alpha1.Machine
 	if err := s.env.TenantClient.Delete(t.Context(), budget); err != nil {
 		t.Fatal(err)
 	}
-	v := s.must(t, rolled, rolled, "rolled", func(v observation) bool { return v.isReady() && v.machine.Status.Revision == was })
-	s.installedOnce(t, v.machine, before.Status.Attempt+1)
+}
+
+// rollsOn waits until both Machines were installed with the revision that they were rolled to, once, and the Rollout is done.
+func (s *restoreCase) rollsOn(t *testing.T, before map[string]*v1alpha1.Machine) {
+	t.Helper()
+	var to v1alpha1.RenderedRevision
+	for _, name := range []string{rolled, fenced} {
+		v := s.must(t, name, name, "rolled", func(v observation) bool {
+			return v.isReady() && v.machine.Status.Revision == before[name].Spec.Revision
+		})
+		s.installedOnce(t, v.machine, before[name].Status.Attempt+1)
+		to = v.machine.Status.Installed()
+	}
 	eventually(t, takeoverLimit, "the Rollout is done", func() bool {
 		n := &v1alpha1.NodeType{}
 		if err := s.env.ManagementClient.Get(t.Context(), client.ObjectKey{Name: rolledType}, n); err != nil {
 			return false
 		}
-		return n.Status.Stable() == n.Status.Target() && n.Status.Stable() == v.machine.Status.Installed()
+		return n.Status.Stable() == n.Status.Target() && n.Status.Stable() == to
 	})
 }
 
@@ -125,11 +145,12 @@ func (s *restoreCase) installedOnce(t *testing.T, m *v1alpha1.Machine, attempt i
 	}
 }
 
-// holdInClaiming has the API server refuse the phase after Claiming to the Machine. It returns when it does. No backup has the policy.
-func (s *restoreCase) holdInClaiming(t *testing.T, name string) {
+// hold has the API server refuse to the Machine that is claiming a host, and to the fenced one, the phase in which they are installed. It returns
+// when it does. No backup has the policy.
+func (s *restoreCase) hold(t *testing.T, claiming string) {
 	t.Helper()
 	fail, all := admissionv1.Fail, admissionv1.NamespacedScope
-	meta := metav1.ObjectMeta{Name: "hold-in-claiming"}
+	meta := metav1.ObjectMeta{Name: "not-yet"}
 	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy: &fail,
 		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
@@ -138,7 +159,7 @@ func (s *restoreCase) holdInClaiming(t *testing.T, name string) {
 		}}}},
 		Validations: []admissionv1.Validation{{
 			// The Machine pending is for the question below.
-			Expression: fmt.Sprintf(`!(object.metadata.name in [%q, "pending"]) || object.status.phase != "Provisioning"`, name), Message: heldMessage,
+			Expression: fmt.Sprintf(`!(object.metadata.name in [%q, %q, "pending"]) || object.status.phase != "Provisioning"`, claiming, fenced), Message: heldMessage,
 		}},
 	}}
 	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
