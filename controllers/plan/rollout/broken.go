@@ -155,11 +155,14 @@ func (p *planner) fillCanaryWithUnready() {
 	}
 }
 
-// isLeftByPrevious implements the guard canProveUnready: the previous Rollout, which was not Done, had the Machine in progress, and it was not broken
-// before that. So it is down because of that Rollout.
-func (p *planner) isLeftByPrevious(m *Machine) bool {
-	previous := p.facts.Previous
-	return p.inherited[m.key()] && !previous.Done && !slices.Contains(previous.BrokenBefore, m.key().String())
+// hasUnproven implements the guard canProveUnready: the Machine has, or is being moved to, another revision than the one that is proven. So that may be why
+// it is down. It follows from the Machine alone, so it holds after any number of revisions that were not proven.
+func (p *planner) hasUnproven(m *Machine) bool {
+	from := p.facts.Rollout.From
+	if p.facts.Previous != nil && p.facts.Previous.Done {
+		return false
+	}
+	return !m.Installed.IsZero() && m.Installed != from || !m.Desired.IsZero() && m.Desired != from
 }
 
 // compareUnready orders Machines that are not broken first, then by pool and name.

@@ -254,16 +254,19 @@ func TestTheCanaryWaitsForRoomThatABrokenMachineTakes(t *testing.T) {
 		t.Errorf("canary %v: %s", d.Status.Canary, message(d))
 	}
 	for about, c := range map[string]struct {
-		previous PreviousRollout
-		want     string
+		previous  PreviousRollout
+		installed string
+		want      string
 	}{
-		"a Rollout broke it, and the NodeType is mended": {PreviousRollout{InProgress: []string{"research/a"}}, "research/a"},
-		"it was broken before that Rollout":              {PreviousRollout{InProgress: []string{"research/a"}, BrokenBefore: []string{"research/a"}}, "research/b"},
-		"it failed where others did not":                 {PreviousRollout{InProgress: []string{"research/a"}, Done: true}, "research/b"},
+		"it has the stable revision":                                        {PreviousRollout{InProgress: []string{"research/a"}}, "old", "research/b"},
+		"a Rollout broke it, and the NodeType is mended":                    {PreviousRollout{InProgress: []string{"research/a"}}, "bad", "research/a"},
+		"it was Ready with a bad revision and then failed":                  {PreviousRollout{}, "bad", "research/a"},
+		"a Rollout broke it, and the NodeType is mended for the third time": {PreviousRollout{InProgress: []string{"research/a"}, BrokenBefore: []string{"research/a"}}, "bad", "research/a"},
+		"it failed where others did not":                                    {PreviousRollout{InProgress: []string{"research/a"}, Done: true}, "bad", "research/b"},
 	} {
 		c.previous.Name, c.previous.Settled = "new-0", true
 		f.Previous, f.Machines[0] = &c.previous, broken("a")
-		f.Machines[0].Labeled = true
+		f.Machines[0].Labeled, f.Machines[0].Installed = true, rendered(c.installed)
 		if d := Plan(f); !slices.Equal(d.Status.Canary, []string{c.want}) {
 			t.Errorf("%s: canary %v, want %s: %s", about, d.Status.Canary, c.want, message(d))
 		}

@@ -25,8 +25,9 @@
 // When no Ready Machine can be the canary, because none exists or its tenant does not answer, Machines that are not Ready are the
 // canary. A broken one that fails there is replaced by the next. The others follow only when one of them has baked.
 //
-// When Machines are Ready and the budgets have no room, the canary waits, and the message names who takes the room. Only what the
-// previous Rollout has left broken or under way may be the canary then, so that a mended NodeType goes on from a Rollout that stopped.
+// When Machines are Ready and the budgets have no room, the canary waits, and the message names who takes the room. Only a
+// Machine with a revision that is not proven may be the canary then, so that a mended NodeType goes on from a Rollout that stopped, also
+// when it is mended more than once.
 //
 // A canary that is deleted or set aside proves nothing. Where no Machine can take its place, it stays named in status.canary, and the
 // Rollout is not Done: its revision does not become the stable one.

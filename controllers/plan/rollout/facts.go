@@ -57,7 +57,7 @@ type PreviousRollout struct {
 	InProgress []string
 	// BrokenBefore is its status.brokenBefore.
 	BrokenBefore []string
-	// Done is true if its phase is Done: its target was proven, so what it could not move is not broken because of that target.
+	// Done is true if its phase is Done: its target was proven, so a Machine that is down is not down because of that target.
 	Done bool
 }
 

@@ -80,12 +80,13 @@ type guards struct {
 	// Without it: the disk of c has failed. c goes first, because moving it takes nothing away, and fails. v2-1 stops, although v2 is
 	// good, and says that the canary failed.
 	canProve func(*Machine) bool
-	// canProveUnready reports whether the Machine, which is down, can be chosen as the canary although others are Ready and only wait for room: whether the
-	// previous Rollout has left it so.
+	// canProveUnready reports whether the Machine, which is down, can be chosen as the canary although others are Ready and only wait for room: whether it has
+	// a revision that is not proven.
 	//
 	// Without it, any can: at most 1 may be unavailable, and the disk of c has failed. There is no room for a, so c is the canary of v2-1. It fails again,
 	// and v2-1 waits for another canary that cannot come. Nobody is told that c takes the only place.
-	// If none could: v2 breaks a, the canary, and the person mends the NodeType. a takes the only place, so v3 reaches neither a nor b.
+	// If none could: v2 breaks a, the canary, and the person mends the NodeType. a takes the only place, so v3 reaches neither a nor b. If only one could
+	// that was not broken before: v3 is bad too, and v3-2 has written a to its status.brokenBefore. v4 is good, and reaches nobody.
 	canProveUnready func(p *planner, m *Machine) bool
 	// isBaked reports whether the canary has been Ready for the bake time.
 	//
@@ -148,7 +149,7 @@ func realGuards() guards {
 		isRecorded:          (*planner).isRecorded,
 		isInStage:           (*planner).isInStage,
 		canProve:            func(m *Machine) bool { return !isUnavailable(m) },
-		canProveUnready:     (*planner).isLeftByPrevious,
+		canProveUnready:     (*planner).hasUnproven,
 		isBaked:             isBaked,
 		isLost:              (*planner).isLost,
 		stopReason:          (*planner).stopReason,

@@ -175,14 +175,15 @@ func isGivenUp(m *Machine, d Decision) bool {
 	return slices.Contains(d.Status.Forgiven, name) || m.FailureReason != "" && slices.Contains(d.Status.BrokenBefore, name)
 }
 
-// wasLeftByPrevious reports whether the previous Rollout, which did not end Done, moved the Machine, which was not broken before.
-func wasLeftByPrevious(f Facts, m *Machine) bool {
-	b, name := f.Previous, m.key().String()
-	return b != nil && !b.Done && slices.Contains(b.InProgress, name) && !slices.Contains(b.BrokenBefore, name)
+// isOnUnproven reports whether the Machine is, or will be, on another revision than the stable one.
+func (w *world) isOnUnproven(m *Machine) bool {
+	return slices.ContainsFunc([]v1alpha1.RenderedRevision{m.Desired, m.Installed}, func(has v1alpha1.RenderedRevision) bool {
+		return !has.IsZero() && has != w.stable
+	})
 }
 
 // checkCanary checks that a Machine that is not Ready is added to the canary only if no Ready one can go, in the facts of the planner. Where that is for want
-// of room, it is one that the previous Rollout has left.
+// of room, it is one that has an unproven revision.
 func (w *world) checkCanary(f Facts, d Decision) {
 	isNew := func(m *Machine) bool {
 		name := m.key().String()
@@ -200,7 +201,7 @@ func (w *world) checkCanary(f Facts, d Decision) {
 	isUnlabeled := func(o *Machine) bool { // the cache is behind
 		return f.Previous != nil && !o.Labeled && slices.Contains(f.Previous.InProgress, o.key().String())
 	}
-	isLeft := wasLeftByPrevious(f, &f.Machines[at])
+	isUnproven := w.isOnUnproven(&f.Machines[at])
 	for i := range f.Machines {
 		m := &f.Machines[i]
 		name := m.key().String()
@@ -208,7 +209,7 @@ func (w *world) checkCanary(f Facts, d Decision) {
 		if !isFree || slices.Contains(d.Status.Forgiven, name) || slices.Contains(d.Status.Canary, name) || slices.Contains(f.Rollout.Status.InProgress, name) {
 			continue
 		}
-		if !isLeft {
+		if !isUnproven {
 			w.violated("choice: %s, which is not Ready, is the canary although %s is Ready", f.Machines[at].Name, m.Name)
 			return
 		}

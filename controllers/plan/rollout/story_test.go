@@ -135,6 +135,30 @@ var stories = []story{
 		ends: v1alpha1.RolloutDone,
 	},
 	{
+		file: "mended-twice", about: "One Machine at a time. The new revision is bad, the next one is bad too, and the third is good. Each goes on from the canary that the one before has broken.",
+		policy:    &rollout.Policy{MaxUnavailable: intstr.FromInt32(1), Canary: 1, Bake: 10 * time.Minute, FailureBudget: 1},
+		behaviors: map[string]simulation.Behavior{"*/v2": checkFailed, "*/v3": checkFailed},
+		schedule: func(sim *simulation.Simulation) {
+			sim.Schedule(time.Hour, func() { sim.SetTarget("v3") })
+			sim.Schedule(2*time.Hour, func() {
+				sim.ShowMessage()
+				sim.SetTarget("v4")
+			})
+		},
+		ends: v1alpha1.RolloutDone,
+	},
+	{
+		file: "mended-after-bake", about: "One Machine at a time. The canary is Ready with the new revision and breaks while it bakes. The mended revision goes on from it.",
+		policy: &rollout.Policy{MaxUnavailable: intstr.FromInt32(1), Canary: 1, Bake: 10 * time.Minute, FailureBudget: 1},
+		schedule: func(sim *simulation.Simulation) {
+			sim.Schedule(20*time.Minute, func() {
+				sim.Break(named("inference/serving-1"), v1alpha1.ReasonValidationTimedOut, "nvidia.com/gpu: 7 of 8")
+			})
+			sim.Schedule(time.Hour, func() { sim.SetTarget("v3") })
+		},
+		ends: v1alpha1.RolloutDone,
+	},
+	{
 		file: "canary-deleted", about: "The canary is deleted while it is installed, and so are the others: only a Machine without a host is left. The revision is not proven, so it does not become the stable one; the Machine gets its host and is the canary.",
 		policy: &rollout.Policy{MaxUnavailable: intstr.FromInt32(1), Canary: 1, Bake: 10 * time.Minute, FailureBudget: 1},
 		schedule: func(sim *simulation.Simulation) {

@@ -301,7 +301,11 @@ func (w *world) reconcileNodeType() {
 	if to == w.target && !w.hasOutdatedMachine() {
 		return
 	}
-	r := &rollout{record: record{Rollout: Rollout{Name: fmt.Sprintf("%s-%d", w.target.Revision, len(w.rollouts)), From: to, To: w.target}}}
+	from := w.stable
+	if from == w.target {
+		from = to
+	}
+	r := &rollout{record: record{Rollout: Rollout{Name: fmt.Sprintf("%s-%d", w.target.Revision, len(w.rollouts)), From: from, To: w.target}}}
 	w.rollouts = append(w.rollouts, r)
 	w.recordRollout(r)
 	w.logf("Rollout %s", r.Name)

@@ -100,14 +100,17 @@ func (s *Simulation) SetTarget(revision string) {
 	if revision == s.target {
 		return
 	}
-	from := s.target
+	before, from := s.target, s.config.Stable
+	if revision == from {
+		from = before
+	}
 	s.target = revision
 	for _, r := range s.rollouts {
 		r.Superseded = true
 	}
 	name := fmt.Sprintf("%s-%d", revision, len(s.rollouts)+1)
 	s.rollouts = append(s.rollouts, &rolloutObject{Rollout: rollout.Rollout{Name: name, From: rendered(from), To: rendered(revision), ToStable: revision == s.config.Stable}})
-	s.log("the NodeType asks for %s instead of %s: Rollout %s", revision, from, name)
+	s.log("the NodeType asks for %s instead of %s: Rollout %s", revision, before, name)
 }
 
 // SetPaused sets spec.paused of the newest Rollout.
