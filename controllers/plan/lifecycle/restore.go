@@ -159,6 +159,10 @@ func (c RestoredClaim) installationProblem() string {
 	switch {
 	case c.InstallationProblem != "":
 		return "restored host " + c.hostName() + " names this Machine: " + c.InstallationProblem + c.whatToDo()
+	case i == nil && c.Host.ImageURL == "":
+		// Only a release of an earlier version leaves the HostRecord in the same way, and then the disks are not to be installed.
+		return fmt.Sprintf("restored host %s names this Machine and has neither an image nor the annotation %s: the backup was made before the installation was requested of the host, "+
+			"or it is of an earlier version of Ingot and a release%s", c.hostName(), v1alpha1.AnnotationInstallation, c.whatToDo())
 	case i == nil:
 		return fmt.Sprintf("restored host %s names this Machine and has no annotation %s, which says what is installed: the backup is of an earlier version of Ingot%s",
 			c.hostName(), v1alpha1.AnnotationInstallation, c.whatToDo())

@@ -77,6 +77,7 @@ func TestAMachineFindsItsRestoredHostOnlyWhereEverythingAgrees(t *testing.T) {
 		{"another claim", restored(func(c *RestoredClaim) { c.ClaimUID = "third" }), ReportUnmatched, "", "uid third"},
 		{"two hosts", restored(func(c *RestoredClaim) { c.OtherHosts = []string{"metal/other"} }), ReportUnmatched, "", "metal/other"},
 		{"no annotation", restored(func(c *RestoredClaim) { c.Installation = nil }), ReportUnmatched, "", v1alpha1.AnnotationInstallation},
+		{"no annotation and no image", restored(func(c *RestoredClaim) { c.Installation, c.Host.ImageURL = nil, "" }), ReportUnmatched, "", "before the installation was requested"},
 		{"an annotation that cannot be read", restored(func(c *RestoredClaim) { c.Installation, c.InstallationProblem = nil, "no JSON" }), ReportUnmatched, "", "no JSON"},
 		{"a claim for which nothing was begun", restored(func(c *RestoredClaim) {
 			c.Installation, c.Host.ImageURL, c.Host.Record.Spec = nil, "", v1alpha1.HostRecordSpec{}
