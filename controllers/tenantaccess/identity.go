@@ -62,7 +62,7 @@ func (s *clientSet) checkIdentity() error {
 				"allow the kubeconfig's user to get it", s.config.Host, s.expected)}
 	}
 	return &Error{Tenant: s.key, Reason: v1alpha1.ReasonClusterChanged, Err: fmt.Errorf(
-		"Machines joined the cluster %s (the uid of its Namespace kube-system) or are being installed for it, and %s is the cluster %s: nothing is drained, tainted or deleted there. "+
+		"this TenantCluster's Machines joined the cluster %s (the uid of its Namespace kube-system) or are being installed for it, and %s is the cluster %s: nothing is drained, tainted or deleted there. "+
 			"Restore the kubeconfig of the first cluster, or scale the NodePools that refer to this TenantCluster to 0 and delete its other Machines; the other cluster is accepted when none of these is left",
 		s.expected, s.config.Host, s.clusterUID)}
 }
