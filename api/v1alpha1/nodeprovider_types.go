@@ -31,8 +31,11 @@ const (
 	ReasonHostNamespaceTaken = "HostNamespaceTaken"
 	// ReasonHostNamespaceDenied: nobody has given Ingot its rights in the host namespace.
 	ReasonHostNamespaceDenied = "HostNamespaceDenied"
-	// ReasonCABundleInvalid: a certificate of spec.redfish.netboot.caBundle cannot be read. None of them is left out silently.
+	// ReasonCABundleInvalid: no certificate of spec.redfish.netboot.caBundle can be read.
 	ReasonCABundleInvalid = "CABundleInvalid"
+	// ReasonCABundlePartlyInvalid: the NodeProvider is Ready, and one or more certificates of spec.redfish.netboot.caBundle cannot be read. The
+	// others are used.
+	ReasonCABundlePartlyInvalid = "CABundlePartlyInvalid"
 	// ReasonCABundleEnds: the NodeProvider is Ready, and a certificate of spec.redfish.netboot.caBundle has ended or ends within two weeks.
 	ReasonCABundleEnds = "CABundleEnds"
 )

@@ -43,32 +43,40 @@ func providerWithBundle(bundle string) *v1alpha1.NodeProvider {
 	return &v1alpha1.NodeProvider{Spec: v1alpha1.NodeProviderSpec{Redfish: &v1alpha1.RedfishProvider{Netboot: v1alpha1.NetbootSpec{CABundle: bundle}}}}
 }
 
-func TestACABundleIsUsedAsAWholeOrNamedAsAProblem(t *testing.T) {
+// TestACABundleOfWhichSomethingCanBeReadIsUsed: the versions before skipped a certificate that they could not read, so a stored bundle with one
+// must not stop its NodeProvider after an upgrade.
+func TestACABundleOfWhichSomethingCanBeReadIsUsed(t *testing.T) {
 	one, two := newCA(t, "one", 10000*time.Hour), newCA(t, "two", 10000*time.Hour)
 	lines := strings.SplitAfter(two, "\n")
+	noBase64 := beginning + "\nnot base64\n-----END CERTIFICATE-----\n"
+	const ready, partly, invalid = v1alpha1.ReasonReady, v1alpha1.ReasonCABundlePartlyInvalid, v1alpha1.ReasonCABundleInvalid
 	for name, c := range map[string]struct {
-		bundle string
-		says   string
+		bundle, reason, says string
 	}{
-		"no bundle":                    {"", ""},
-		"two certificates":             {one + two, ""},
-		"with comments":                {"# CN=one\n" + one + "\n\n# CN=two\n" + two + "\n", ""},
-		"lines end as on Windows":      {strings.ReplaceAll(one+two, "\n", "\r\n"), ""},
-		"no base64":                    {beginning + "\nnot base64\n-----END CERTIFICATE-----\n", "certificate 1 of 1"},
-		"the second is no base64":      {one + beginning + "\nnot base64\n-----END CERTIFICATE-----\n", "certificate 2 of 2"},
-		"the second lacks its end":     {one + strings.Join(lines[:len(lines)-2], ""), "certificate 2 of 2"},
-		"the first lacks its end":      {strings.Join(lines[:len(lines)-2], "") + one, "certificate 1 of 2"},
-		"the second lacks a line":      {one + lines[0] + strings.Join(lines[2:], ""), "certificate 2 of 2"},
-		"the second is something else": {one + string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("a request")})), "no X.509 certificate"},
+		"no bundle":                    {"", ready, ""},
+		"two certificates":             {one + two, ready, ""},
+		"with comments":                {"# CN=one\n" + one + "\n\n# CN=two\n" + two + "\n", ready, ""},
+		"lines end as on Windows":      {strings.ReplaceAll(one+two, "\n", "\r\n"), ready, ""},
+		"no PEM":                       {"a word", invalid, "seen none"},
+		"no base64":                    {noBase64, invalid, "certificate 1 of 1"},
+		"two of no base64":             {noBase64 + noBase64, invalid, "certificate 1 of 2"},
+		"the second is no base64":      {one + noBase64, partly, "certificate 2 of 2"},
+		"the second lacks its end":     {one + strings.Join(lines[:len(lines)-2], ""), partly, "certificate 2 of 2"},
+		"the first lacks its end":      {strings.Join(lines[:len(lines)-2], "") + one, partly, "certificate 1 of 2"},
+		"the second lacks a line":      {one + lines[0] + strings.Join(lines[2:], ""), partly, "certificate 2 of 2"},
+		"the second is something else": {one + string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("a request")})), partly, "no X.509 certificate"},
+		"one is bad and one has ended": {noBase64 + newCA(t, "old", -time.Hour), partly, "certificate 2 of spec.redfish.netboot.caBundle (CN=old) has ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := caBundleProblem(providerWithBundle(c.bundle))
-			if (got == nil) != (c.says == "") || got != nil && (got.reason != v1alpha1.ReasonCABundleInvalid || !strings.Contains(got.message, c.says)) {
+			provider := providerWithBundle(c.bundle)
+			report(provider, findProblem(observation{provider: provider, namespace: &corev1.Namespace{}}), noon)
+			got := meta.FindStatusCondition(provider.Status.Conditions, v1alpha1.ConditionReady)
+			if got.Reason != c.reason || (got.Status == metav1.ConditionTrue) != (c.reason != invalid) || !strings.Contains(got.Message, c.says) {
 				t.Errorf("%+v", got)
 			}
-			// What is no problem here is what the agent reads.
-			if pool := x509.NewCertPool(); got == nil && pool.AppendCertsFromPEM([]byte(c.bundle)) != (c.bundle != "") {
-				t.Error("the agent reads no certificate of it")
+			// The agent reads something of what is Ready, and only of that.
+			if pool := x509.NewCertPool(); c.bundle != "" && pool.AppendCertsFromPEM([]byte(c.bundle)) != (got.Status == metav1.ConditionTrue) {
+				t.Error("the agent reads otherwise")
 			}
 		})
 	}

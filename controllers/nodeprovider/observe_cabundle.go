@@ -24,26 +24,34 @@ func caBundle(provider *v1alpha1.NodeProvider) string {
 	return provider.Spec.Redfish.Netboot.CABundle
 }
 
-// caBundleProblem returns why spec.redfish.netboot.caBundle cannot be used; nil: it can, or there is none. One certificate that cannot be read
-// makes the bundle a problem. Without it: the readers of the bundle skip that one, and the image servers that it is for are not trusted while
-// nothing says why.
+// caBundleHint is what to do about a certificate that cannot be read.
+const caBundleHint = ": replace it by the certificate of the CA in PEM, complete from BEGIN to END"
+
+// caBundleProblem returns why spec.redfish.netboot.caBundle cannot be used; nil: it can, or there is none. It can be used when its readers, which
+// skip what they cannot read, find one certificate. Without this: 1. a bundle has a good certificate and one that no reader needs. 2. The manager
+// is upgraded. 3. The NodeProvider and all its NodeTypes are not ready, and no server is claimed although every image can be downloaded.
 func caBundleProblem(provider *v1alpha1.NodeProvider) *problem {
 	bundle := caBundle(provider)
-	if bundle == "" {
+	if bundle == "" || x509.NewCertPool().AppendCertsFromPEM([]byte(bundle)) {
 		return nil
 	}
-	const field, hint = "spec.redfish.netboot.caBundle: ", ": replace it by the certificate of the CA in PEM, complete from BEGIN to END"
+	seen := badCertificate(bundle)
+	if seen == "" {
+		seen = "none"
+	}
+	return &problem{v1alpha1.ReasonCABundleInvalid, "spec.redfish.netboot.caBundle: expected certificates in PEM, seen " + seen + caBundleHint}
+}
+
+// badCertificate says which is the first certificate of a bundle that cannot be read; empty: none.
+func badCertificate(bundle string) string {
 	// Each part has one beginning, so that a certificate without its end does not hide behind the next one.
 	parts := strings.Split(bundle, beginning)[1:]
-	if len(parts) == 0 {
-		return &problem{v1alpha1.ReasonCABundleInvalid, field + "expected certificates in PEM, seen none" + hint}
-	}
 	for i, part := range parts {
 		if _, err := parseCertificate(beginning + part); err != nil {
-			return &problem{v1alpha1.ReasonCABundleInvalid, fmt.Sprintf("%sexpected certificates in PEM, seen that certificate %d of %d cannot be read: %v%s", field, i+1, len(parts), err, hint)}
+			return fmt.Sprintf("that certificate %d of %d cannot be read: %v", i+1, len(parts), err)
 		}
 	}
-	return nil
+	return ""
 }
 
 // parseCertificate reads one certificate in PEM.
@@ -62,7 +70,25 @@ func parseCertificate(text string) (*x509.Certificate, error) {
 	return certificate, nil
 }
 
-// caBundleEnd says which certificate of a readable bundle has ended or ends soon; empty: none. It is a warning, because while a CA is replaced
+// caBundleWarning returns the reason and the message of a NodeProvider that is Ready and whose CA bundle needs a look; empty: it needs none. The
+// image servers of a certificate that cannot be read are not trusted, and without the warning nothing says why.
+func caBundleWarning(provider *v1alpha1.NodeProvider, now time.Time) (reason, message string) {
+	end := caBundleEnd(provider, now)
+	bad := badCertificate(caBundle(provider))
+	switch {
+	case bad == "" && end == "":
+		return "", ""
+	case bad == "":
+		return v1alpha1.ReasonCABundleEnds, end
+	}
+	message = "spec.redfish.netboot.caBundle: seen " + bad + ", so it is left out" + caBundleHint + ", or remove it if no image server needs it"
+	if end != "" {
+		message += "; " + end
+	}
+	return v1alpha1.ReasonCABundlePartlyInvalid, message
+}
+
+// caBundleEnd says which certificate that can be read has ended or ends soon; empty: none. It is a warning, because while a CA is replaced
 // a bundle has the old certificate beside the new one.
 func caBundleEnd(provider *v1alpha1.NodeProvider, now time.Time) string {
 	bundle := caBundle(provider)

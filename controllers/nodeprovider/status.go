@@ -16,8 +16,8 @@ const permissionRecheckInterval = 15 * time.Second
 func report(after *v1alpha1.NodeProvider, found *problem, now time.Time) step.Outcome {
 	after.Status.ObservedGeneration = after.Generation
 	status, reason, message := metav1.ConditionTrue, v1alpha1.ReasonReady, "the host namespace "+after.Spec.HostNamespace+" is this NodeProvider's"
-	if end := caBundleEnd(after, now); end != "" {
-		reason, message = v1alpha1.ReasonCABundleEnds, message+"; "+end
+	if warned, warning := caBundleWarning(after, now); warned != "" {
+		reason, message = warned, message+"; "+warning
 	}
 	outcome := step.Done()
 	if found != nil {
