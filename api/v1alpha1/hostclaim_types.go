@@ -54,6 +54,10 @@ const ReasonRemainingNodeSettled = "RemainingNodeSettled"
 // proves that it is that one. A person decides.
 const ReasonRemainingNodeUnproven = "RemainingNodeUnproven"
 
+// ReasonRemainingNodeElsewhere is of an event of a HostRecord alone: a Node may have remained after a release in a cluster to which its TenantCluster
+// does not lead any more. A person looks for it there.
+const ReasonRemainingNodeElsewhere = "RemainingNodeElsewhere"
+
 // MaxRemainingNodes is how many Nodes HostRecord.spec.remainingNodes names.
 const MaxRemainingNodes = 16
 
@@ -63,6 +67,9 @@ type ReleasedNode struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=317
 	Tenant string `json:"tenant"`
+	// clusterUID identifies the cluster of the TenantCluster in which the Node was left, as its status.clusterUID then; absent where it was not known.
+	// +optional
+	ClusterUID types.UID `json:"clusterUID,omitempty"`
 	// name of the Node, which is that of its Machine.
 	// +required
 	// +kubebuilder:validation:MaxLength=253

@@ -86,6 +86,7 @@ func (r *Reconciler) settleClaim(ctx context.Context, machine, name types.Namesp
 	claim := lifecycle.Claim{
 		Now: r.Clock.Now(), Host: lifecycleHost(host, record, ""), MachineUID: host.Spec.ConsumerRef.UID, Release: host.Annotations[v1alpha1.AnnotationRelease],
 		MachineName: machine.Name, LastTenant: host.Annotations[placement.AnnotationLastTenant],
+		LastTenantCluster: types.UID(host.Annotations[placement.AnnotationLastTenantClusterUID]),
 	}
 	live, err := read(ctx, r.APIReader, machine, &v1alpha1.Machine{})
 	if err != nil {

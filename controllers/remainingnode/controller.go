@@ -121,15 +121,25 @@ func (r *Reconciler) settle(ctx context.Context, request reconcile.Request, reco
 		if pause := r.deletions.PauseLeft(obs.node, obs.facts.Now); pause > 0 {
 			return pause, false, nil
 		}
+	case lifecycle.KeepElsewhere:
+		r.tellElsewhere(record, obs.facts)
 	case lifecycle.KeepUnproven:
 		r.Recorder.Eventf(record, nil, corev1.EventTypeWarning, v1alpha1.ReasonRemainingNodeUnproven, "DeleteNode", "Node %s of TenantCluster %s may have remained after a release: expected a providerID or a uid that proves it to be of Machine %s, seen providerID %q; if nothing runs it any more, an administrator of that cluster must delete it (kubectl delete node), and the entry goes by itself", entry.Name, entry.Tenant, entry.MachineUID, obs.facts.Node.ProviderID)
 	}
 	return recheckInterval, false, nil
 }
 
+// tellElsewhere says that the Node may be in another cluster than the one that answers, and how the entry is cleared.
+func (r *Reconciler) tellElsewhere(record *v1alpha1.HostRecord, facts lifecycle.Remaining) {
+	entry := facts.Entry
+	r.Recorder.Eventf(record, nil, corev1.EventTypeWarning, v1alpha1.ReasonRemainingNodeElsewhere, "DeleteNode", "Node %s of TenantCluster %s may have remained after a release: expected the cluster %s (the uid of its Namespace kube-system), seen %q; if the first cluster still exists, an administrator of it must delete the Node there (kubectl delete node); the entry goes a month after the release, or when it is taken out of spec.remainingNodes of this HostRecord", entry.Name, entry.Tenant, entry.ClusterUID, facts.Tenant.ClusterUID)
+}
+
 // whyForgotten says why the entry of a Node is removed.
 func whyForgotten(facts lifecycle.Remaining) string {
 	switch {
+	case facts.Tenant.Reachable && facts.IsElsewhere():
+		return "its TenantCluster does not lead to the cluster " + string(facts.Entry.ClusterUID) + ", and a month has passed since the release: nobody knows whether it is still there"
 	case facts.Node.Found:
 		return "the Node of that name is another machine's now"
 	case facts.Tenant.Found:

@@ -45,7 +45,7 @@ func (r *Reconciler) observe(ctx context.Context, record *v1alpha1.HostRecord, e
 	if client.IgnoreNotFound(err) != nil {
 		return obs, fmt.Errorf("read Node %s of TenantCluster %s: %w", entry.Name, key, err)
 	}
-	obs.access, obs.facts.Tenant.Reachable = access, true
+	obs.access, obs.facts.Tenant.Reachable, obs.facts.Tenant.ClusterUID = access, true, access.ClusterUID
 	if err != nil {
 		return obs, nil
 	}

@@ -25,6 +25,8 @@ type Claim struct {
 	// LastTenant is namespace/name of the TenantCluster that the host was claimed for, where there is no HostRecord to say it. MachineName is in the
 	// consumerRef.
 	LastTenant, MachineName string
+	// LastTenantCluster identifies the cluster of LastTenant; empty where it is not known.
+	LastTenantCluster types.UID
 	// HasSecret is true when the claim Secret exists.
 	HasSecret bool
 	// SameServer says which other host is the same server, and by what evidence; empty: none is.
@@ -105,7 +107,7 @@ func (c Claim) remainingNodes() []v1alpha1.ReleasedNode {
 		return spec.RemainingNodes
 	}
 	return v1alpha1.WithRemainingNode(spec.RemainingNodes, v1alpha1.ReleasedNode{
-		Tenant: spec.Tenant, Name: spec.Machine.Name, MachineUID: spec.Machine.UID, Since: metav1.NewMicroTime(c.Now),
+		Tenant: spec.Tenant, ClusterUID: spec.TenantClusterUID, Name: spec.Machine.Name, MachineUID: spec.Machine.UID, Since: metav1.NewMicroTime(c.Now),
 	})
 }
 
@@ -114,7 +116,7 @@ func (c Claim) releasedNode() *v1alpha1.ReleasedNode {
 	if c.Host.Record != nil || !c.isReleased() || c.LastTenant == "" {
 		return nil
 	}
-	return &v1alpha1.ReleasedNode{Tenant: c.LastTenant, Name: c.MachineName, MachineUID: c.MachineUID, Since: metav1.NewMicroTime(c.Now)}
+	return &v1alpha1.ReleasedNode{Tenant: c.LastTenant, ClusterUID: c.LastTenantCluster, Name: c.MachineName, MachineUID: c.MachineUID, Since: metav1.NewMicroTime(c.Now)}
 }
 
 // awaitOneHost reports first that the Machine is gone, where there is a HostRecord to say it.

@@ -46,9 +46,13 @@ func (s scope) releasedNode() *v1alpha1.ReleasedNode {
 	return &node
 }
 
-// nodeOfMachine returns what is written down of the Node of this Machine.
+// nodeOfMachine returns what is written down of the Node of this Machine. The cluster that has it is the one of the HostRecord, where there is one:
+// the TenantCluster may lead to another by now.
 func (s scope) nodeOfMachine(tenant string) v1alpha1.ReleasedNode {
-	node := v1alpha1.ReleasedNode{Tenant: tenant, Name: s.Machine.Name, MachineUID: s.Machine.UID, Since: metav1.NewMicroTime(s.Now)}
+	node := v1alpha1.ReleasedNode{Tenant: tenant, ClusterUID: s.Tenant.ClusterUID, Name: s.Machine.Name, MachineUID: s.Machine.UID, Since: metav1.NewMicroTime(s.Now)}
+	if r := s.Host.Record; r != nil {
+		node.ClusterUID = r.Spec.TenantClusterUID
+	}
 	if r := s.Machine.Status.NodeRef; r != nil {
 		node.UID = r.UID
 	}
@@ -78,13 +82,15 @@ const (
 	KeepRemaining RemainingAction = "Keep"
 	// KeepUnproven does nothing and says that the Node of that name may be the one that remained: a person must look at it.
 	KeepUnproven RemainingAction = "KeepUnproven"
+	// KeepElsewhere does nothing and says that the TenantCluster leads to another cluster now: a person must look for the Node in the first one.
+	KeepElsewhere RemainingAction = "KeepElsewhere"
 	// DeleteRemaining deletes the Node whose uid was observed.
 	DeleteRemaining RemainingAction = "Delete"
 	// ForgetRemaining removes the entry from the HostRecord.
 	ForgetRemaining RemainingAction = "Forget"
 )
 
-// forgetTime is how long a Node is remembered whose TenantCluster does not exist: nobody can tell whether it was removed.
+// forgetTime is how long a Node is remembered whose TenantCluster does not exist, or leads to another cluster: nobody can tell whether it was removed.
 const forgetTime = 30 * 24 * time.Hour
 
 // PlanRemaining decides about one Node that may have been left. It is deleted only when it is proven to be of the Machine that was released,
@@ -92,10 +98,12 @@ const forgetTime = 30 * 24 * time.Hour
 // deleted under its pods. Without the second: the entry was written, and the release goes on; the server is not erased yet.
 func PlanRemaining(r Remaining) RemainingAction {
 	switch {
-	case !r.Tenant.Found && r.Now.Sub(r.Entry.Since.Time) >= forgetTime:
+	case !r.Tenant.Found && r.isOld():
 		return ForgetRemaining
 	case !r.Tenant.Reachable || r.HostMachine == r.Entry.MachineUID:
 		return KeepRemaining
+	case r.IsElsewhere():
+		return r.planElsewhere()
 	case !r.Node.Found:
 		return ForgetRemaining
 	case !r.isOfMachine() && r.isUnproven():
@@ -106,6 +114,22 @@ func PlanRemaining(r Remaining) RemainingAction {
 		return KeepRemaining
 	}
 	return DeleteRemaining
+}
+
+func (r Remaining) isOld() bool { return r.Now.Sub(r.Entry.Since.Time) >= forgetTime }
+
+func (r Remaining) planElsewhere() RemainingAction {
+	if r.isOld() {
+		return ForgetRemaining
+	}
+	return KeepElsewhere
+}
+
+// IsElsewhere reports whether the cluster that answers is not known to be the one in which the Node was left, and does not have the very Node. Without
+// it: the kubeconfig of a TenantCluster comes to lead to another cluster, its Machines are deleted, that cluster is accepted and has no such Node. The
+// entry is removed as settled, and the Node stays in the first cluster for ever.
+func (r Remaining) IsElsewhere() bool {
+	return r.Entry.ClusterUID != "" && r.Entry.ClusterUID != r.Tenant.ClusterUID && !(r.Node.Found && r.isOfMachine())
 }
 
 // isOfMachine reports whether the Node is the one that remained.
