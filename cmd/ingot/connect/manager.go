@@ -31,8 +31,8 @@ type Manager struct {
 	Outage *leaderlease.Outage
 	// Unknown says why that cannot be told; empty: it can.
 	Unknown string
-	// HasNoLease is true where Unknown is because there is no Lease of that name.
-	HasNoLease bool
+	// HasNoRenewal is true where Unknown is because there is no Lease of that name, or one that its manager does not renew.
+	HasNoRenewal bool
 }
 
 // Text says what a person must know about the manager. It is empty when one works.
@@ -48,7 +48,7 @@ func (f *Flags) Manager() Manager { return f.manager }
 
 // reportManager reads the Lease and writes one line to the command's standard error when no manager works. What was last stored looks the same
 // then as what is current, so the line stands before the answer. A Lease that cannot be read is no reason to write anything: most users may not.
-// One that does not exist is a note: no manager was ever started, or it works without leader election or with another Lease.
+// One that does not exist, or that a manager without leader election does not renew, is a note: nothing else would say that the manager is dead.
 func (f *Flags) reportManager(cmd *cobra.Command, k client.Reader, clock *serverClock) error {
 	namespace, name, found := strings.Cut(f.lease, "/")
 	if !found || namespace == "" || name == "" {
@@ -59,50 +59,64 @@ func (f *Flags) reportManager(cmd *cobra.Command, k client.Reader, clock *server
 	switch {
 	case f.manager.Outage != nil:
 		_, err = fmt.Fprintln(cmd.ErrOrStderr(), "warning:", f.manager.Outage.Message)
-	case f.manager.HasNoLease:
+	case f.manager.HasNoRenewal:
 		_, err = fmt.Fprintln(cmd.ErrOrStderr(), "note:", f.manager.Unknown)
 	}
 	return err
 }
 
-// readManager judges the Lease by a clock, which is asked after the Lease is read. Where it shows no manager that works, and was not named by the
-// user, the Leases of managers in other namespaces or of other names are looked for.
+// readManager judges the Lease by a clock, which is asked after the Lease is read. Where there is none, and it was not named by the user, the
+// Leases of managers in other namespaces or of other names are looked for. One that exists is always judged itself. Without it: 1. the manager
+// dies. 2. Somebody has a Lease with the manager's label in a namespace of his own, renewed by a program or with a time to come. 3. No command
+// says that the manager is dead.
 func readManager(ctx context.Context, k client.Reader, key client.ObjectKey, isNamed bool, now func() time.Time) Manager {
 	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
 	lease := &coordinationv1.Lease{}
 	err := k.Get(ctx, key, lease)
-	if !isNamed && (err != nil || leaderlease.Judge(key.Namespace, key.Name, lease, now()) != nil) {
-		if found := findLease(ctx, k, lease, err == nil); found != nil {
+	if apierrors.IsNotFound(err) && !isNamed {
+		if found := findLease(ctx, k, now()); found != nil {
 			lease, key, err = found, client.ObjectKeyFromObject(found), nil
 		}
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return Manager{HasNoLease: true, Unknown: fmt.Sprintf("there is no Lease %s, so whether an ingot-manager works is unknown: where none was ever started, start one (kubectl apply -k config/default); where it has another Lease (namespace, leaderElection.name), name that with --manager-lease: kubectl get leases -A -l %s=%s lists them", key, leaderlease.Label, leaderlease.LabelValue)}
+		return Manager{HasNoRenewal: true, Unknown: fmt.Sprintf("there is no Lease %s, so whether an ingot-manager works is unknown: where none was ever started, start one (kubectl apply -k config/default); where it has another Lease (namespace, leaderElection.name), name that with --manager-lease: kubectl get leases -A -l %s=%s lists them", key, leaderlease.Label, leaderlease.LabelValue)}
 	case apierrors.IsForbidden(err):
 		return Manager{Unknown: fmt.Sprintf("you may not read the Lease %s, so whether an ingot-manager works is unknown: Role ingot-lease-reader in namespace %s allows it", key, key.Namespace)}
 	case err != nil:
 		return Manager{Unknown: fmt.Sprintf("the Lease %s cannot be read, so whether an ingot-manager works is unknown: %v", key, err)}
 	}
 	if since := leaderlease.DisabledSince(lease); since != nil {
-		return Manager{Unknown: fmt.Sprintf("the ingot-manager that was started at %s works without leader election, so whether it still does is unknown: kubectl get pods -n %s",
+		return Manager{HasNoRenewal: true, Unknown: fmt.Sprintf("the ingot-manager that was started at %s works without leader election and renews no Lease, so whether it still works is unknown: kubectl get pods -n %s",
 			since.UTC().Format(time.RFC3339), key.Namespace)}
 	}
-	return Manager{Outage: leaderlease.Judge(key.Namespace, key.Name, lease, now())}
+	outage := leaderlease.Judge(key.Namespace, key.Name, lease, now())
+	if outage != nil && !isNamed {
+		outage.Message += otherLease(ctx, k, key, now())
+	}
+	return Manager{Outage: outage}
 }
 
-// findLease returns the Lease that tells most of the present, of those that have the manager's label and of the one that was read. It is nil where
-// there is none, or where the user may not list them.
-func findLease(ctx context.Context, k client.Reader, read *coordinationv1.Lease, isRead bool) *coordinationv1.Lease {
+// otherLease says beside an outage that another Lease with the manager's label shows a manager: where namespace or name were changed, the old
+// Lease is left.
+func otherLease(ctx context.Context, k client.Reader, key client.ObjectKey, now time.Time) string {
+	found := findLease(ctx, k, now)
+	if found == nil || client.ObjectKeyFromObject(found) == key || leaderlease.Judge(found.Namespace, found.Name, found, now) != nil {
+		return ""
+	}
+	return fmt.Sprintf("; the Lease %[1]s/%[2]s has the label of a manager too: if yours has that one now, name it with --manager-lease %[1]s/%[2]s, and delete the Lease %[3]s",
+		found.Namespace, found.Name, key)
+}
+
+// findLease returns the Lease that tells most of the present, of those that have the manager's label. It is nil where there is none, or where the
+// user may not list them.
+func findLease(ctx context.Context, k client.Reader, now time.Time) *coordinationv1.Lease {
 	var leases coordinationv1.LeaseList
 	if err := k.List(ctx, &leases, client.MatchingLabels{leaderlease.Label: leaderlease.LabelValue}); err != nil {
 		return nil
 	}
-	if isRead {
-		leases.Items = append(leases.Items, *read)
-	}
-	return leaderlease.Newest(leases.Items)
+	return leaderlease.Newest(leases.Items, now)
 }
 
 // serverClock is the clock of the API server as the Date header of its last answer has it. The clock of the machine that runs the command may be

@@ -30,6 +30,9 @@ const AnnotationDisabled = "ingot.dev/leader-election-disabled-at"
 // leaves a Lease of one second, and a standby looks at it every two seconds. Without this bound: each hand-over is reported as an outage.
 const shortestDuration = 15 * time.Second
 
+// clockDifference is how far the clock of a manager may be ahead of the API server's where its Lease is not the one that was asked for.
+const clockDifference = time.Minute
+
 // Outage says that no manager renews the Lease.
 type Outage struct {
 	// Since is the last renewal; nil: the Lease has never been renewed.
@@ -51,8 +54,9 @@ func DisabledSince(lease *coordinationv1.Lease) *time.Time {
 }
 
 // Newest returns the Lease that tells most of the present: the one that was renewed last, or whose manager without leader election was started
-// last. It returns nil where there is none.
-func Newest(leases []coordinationv1.Lease) *coordinationv1.Lease {
+// last. One with a time to come says nothing of the present, because everybody may write that into a Lease of his own. Newest returns nil where there
+// is none.
+func Newest(leases []coordinationv1.Lease, now time.Time) *coordinationv1.Lease {
 	var newest *coordinationv1.Lease
 	var last time.Time
 	for i := range leases {
@@ -62,6 +66,9 @@ func Newest(leases []coordinationv1.Lease) *coordinationv1.Lease {
 		}
 		if at == nil {
 			at = &time.Time{}
+		}
+		if at.Sub(now) > clockDifference {
+			continue
 		}
 		if newest == nil || at.After(last) {
 			newest, last = &leases[i], *at

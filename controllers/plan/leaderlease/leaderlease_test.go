@@ -95,15 +95,16 @@ func TestALeaseThatAManagerWithoutLeaderElectionFoundIsNoOutage(t *testing.T) {
 func TestTheNewestLeaseIsTheOneOfThePresent(t *testing.T) {
 	old, current := *leaseOf("old_1", 15, time.Hour), *leaseOf("current_1", 15, time.Second)
 	without := *disabled(&coordinationv1.Lease{}, 10*time.Minute)
-	for _, leases := range [][]coordinationv1.Lease{{old, current, without}, {current, without, old, {}}} {
-		if got := Newest(leases); holder(got) != "current" {
+	ahead, never := *leaseOf("ahead_1", 15, -time.Hour), *disabled(&coordinationv1.Lease{}, -365*24*time.Hour)
+	for _, leases := range [][]coordinationv1.Lease{{old, current, without}, {current, without, old, {}}, {current, ahead, never}, {ahead, never, current}} {
+		if got := Newest(leases, noon); holder(got) != "current" {
 			t.Errorf("%+v", got)
 		}
 	}
-	if got := Newest([]coordinationv1.Lease{{}, old, without}); DisabledSince(got) == nil {
+	if got := Newest([]coordinationv1.Lease{{}, old, without}, noon); DisabledSince(got) == nil {
 		t.Errorf("%+v", got)
 	}
-	if Newest(nil) != nil {
-		t.Error("one of none")
+	if Newest(nil, noon) != nil || Newest([]coordinationv1.Lease{ahead, never}, noon) != nil {
+		t.Error("one of none of the present")
 	}
 }
