@@ -53,6 +53,9 @@ func (w *world) reconcile() string {
 func (w *world) promotion(before Facts) string {
 	latest := newestRollout(before.Rollouts)
 	done := latest.Phase == v1alpha1.RolloutDone && latest.To == w.facts.Stable
+	if latest.isActive() {
+		return fmt.Sprintf("the stable revision went from %s to %s while %s is %q", before.Stable, w.facts.Stable, latest.Name, latest.Phase)
+	}
 	for _, m := range before.Machines {
 		if m.revision().IsZero() || m.Deleting {
 			continue

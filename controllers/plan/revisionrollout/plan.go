@@ -39,6 +39,9 @@ type Rollout struct {
 	Phase v1alpha1.RolloutPhase
 }
 
+// isActive reports whether the Rollout exists and is not settled.
+func (r Rollout) isActive() bool { return r.Name != "" && !r.Phase.IsFinal() }
+
 // Machine is what the decision needs to know of a Machine.
 type Machine struct {
 	// Desired is the revision of its spec; zero: the stable revision at the time when it gets a host.
@@ -95,13 +98,18 @@ func newestRollout(rollouts []Rollout) Rollout {
 	return newest
 }
 
-// stableRevision returns the revision that new Machines get from now on.
+// stableRevision returns the revision that new Machines get from now on. While a Rollout is active, only that Rollout decides whether its target is
+// proven, also where no Machine has a revision any more.
+//
+// Without the last: v2 does not boot on a, the only Machine, which is the canary. A person deletes a, and its pool makes b, which has no host yet. v2 becomes
+// the stable revision at once, and b is installed with it, while v2-1 waits for a canary that it no longer needs.
 func (f Facts) stableRevision(target v1alpha1.RenderedRevision, newest Rollout) v1alpha1.RenderedRevision {
 	outdated := f.outdatedRevisions(target)
+	hasRevision := slices.ContainsFunc(f.Machines, func(m Machine) bool { return !m.Deleting && !m.revision().IsZero() })
 	switch {
 	case target.IsZero():
 		return f.Stable
-	case !slices.ContainsFunc(f.Machines, func(m Machine) bool { return !m.Deleting && !m.revision().IsZero() }):
+	case !hasRevision && !newest.isActive():
 		return target
 	case newest.To == target && newest.Phase == v1alpha1.RolloutDone && len(outdated) == 0:
 		return target
@@ -124,7 +132,7 @@ func (f Facts) recoveredStable(target v1alpha1.RenderedRevision, newest Rollout,
 	isUnresolved := func(has v1alpha1.RenderedRevision) bool {
 		return has.Rendering == "" && !slices.ContainsFunc(f.Machines, func(m Machine) bool { return m.Installed == has })
 	}
-	if newest.To == target && !newest.Phase.IsFinal() && exists(newest.From) {
+	if newest.To == target && newest.isActive() && exists(newest.From) {
 		return newest.From
 	}
 	maps.DeleteFunc(outdated, func(has v1alpha1.RenderedRevision, _ int) bool {
@@ -136,7 +144,7 @@ func (f Facts) recoveredStable(target v1alpha1.RenderedRevision, newest Rollout,
 // requiredRollout returns the Rollout to create. It is nil if the newest Rollout is active and has the target, or if no Rollout is
 // active, the target is stable and no Machine is outdated.
 func (f Facts) requiredRollout(newest Rollout) *Rollout {
-	isActive := newest.Name != "" && !newest.Phase.IsFinal()
+	isActive := newest.isActive()
 	if isActive && newest.To == f.Target {
 		return nil
 	}

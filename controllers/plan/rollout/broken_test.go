@@ -273,6 +273,14 @@ func TestTheCanaryWaitsForRoomThatABrokenMachineTakes(t *testing.T) {
 	}
 }
 
+func TestACanaryOfARevisionThatIsStableByNowKeepsNothing(t *testing.T) {
+	f := factsOf(v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutRolling, Canary: []string{"research/gone"}}, hostless("b"))
+	f.Rollout.ToStable = true
+	if d := Plan(f); d.Status.Phase != v1alpha1.RolloutDone || len(d.Status.Canary) > 0 {
+		t.Errorf("%s, canary %v: %s", d.Status.Phase, d.Status.Canary, message(d))
+	}
+}
+
 func TestACanaryThatIsDeletedProvesNothing(t *testing.T) {
 	again := failed("a")
 	for about, c := range map[string]struct {

@@ -98,6 +98,9 @@ func isCanaryOver(r *Rollout, s *v1alpha1.RolloutStatus) bool {
 // revision would never be proven. If none of them can go, it chooses those anew that are not under way. Then it updates the bake
 // time. Those that are lost stay named where nothing can replace them.
 func (p *planner) updateCanary() {
+	if p.facts.Rollout.ToStable {
+		p.status.Canary = nil // otherwise one that is deleted would keep the Rollout from being Done for ever
+	}
 	if isCanaryOver(&p.facts.Rollout, p.status) {
 		return
 	}

@@ -176,6 +176,21 @@ var stories = []story{
 		ends: v1alpha1.RolloutDone,
 	},
 	{
+		file: "scaled-to-zero", about: "The pools are scaled to 0 while the canary is installed. Nothing is proven, so v1 stays the stable revision, and the Rollout says what it waits for. The NodeType is set back, which ends it.",
+		schedule: func(sim *simulation.Simulation) {
+			sim.Schedule(5*time.Minute, func() {
+				for _, name := range []string{"inference/serving-1", "inference/serving-2", "research/training-1", "research/training-2", "research/training-3"} {
+					sim.DeleteMachine(named(name))
+				}
+			})
+			sim.Schedule(time.Hour, func() {
+				sim.ShowMessage()
+				sim.SetTarget("v1")
+			})
+		},
+		ends: v1alpha1.RolloutDone,
+	},
+	{
 		file: "all-broken", about: "The revision that the Machines have is bad: all are broken, and the NodeType is mended. No Ready Machine can be the canary, so a broken one is; another follows it where it fails.",
 		behaviors: map[string]simulation.Behavior{"inference/serving-1/v2": diskFailed},
 		schedule: func(sim *simulation.Simulation) {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
 	"github.com/ingot-dev/ingot/controllers/plan/rollout"
 )
 
@@ -109,7 +110,7 @@ func (s *Simulation) SetTarget(revision string) {
 		r.Superseded = true
 	}
 	name := fmt.Sprintf("%s-%d", revision, len(s.rollouts)+1)
-	s.rollouts = append(s.rollouts, &rolloutObject{Rollout: rollout.Rollout{Name: name, From: rendered(from), To: rendered(revision), ToStable: revision == s.config.Stable}})
+	s.rollouts = append(s.rollouts, &rolloutObject{Rollout: rollout.Rollout{Name: name, From: rendered(from), To: rendered(revision)}})
 	s.log("the NodeType asks for %s instead of %s: Rollout %s", revision, before, name)
 }
 
@@ -193,9 +194,7 @@ func (s *Simulation) reconcile(i int) {
 		s.log("%s", e.Message)
 	}
 	r.Status = d.Status
-	if d.Status.Phase == v1alpha1.RolloutDone {
-		s.config.Stable = r.To.Revision
-	}
+	s.updateStable()
 	if d.RequeueAfter > 0 {
 		r.requeueAt = s.now.Add(d.RequeueAfter)
 	}
@@ -212,6 +211,20 @@ func (s *Simulation) reconcile(i int) {
 		s.start(r, s.findMachine(key))
 	}
 	s.maxUnavailable = max(s.maxUnavailable, s.countUnavailable())
+}
+
+// updateStable asks the planner of the revisions which one is stable now.
+func (s *Simulation) updateStable() {
+	f := revisionrollout.Facts{Stable: rendered(s.config.Stable), Target: rendered(s.target), Desired: rendered(s.target)}
+	for _, r := range s.rollouts {
+		f.Rollouts = append(f.Rollouts, revisionrollout.Rollout{Name: r.Name, From: r.From, To: r.To, Phase: r.Status.Phase})
+	}
+	for _, m := range s.machines {
+		f.Machines = append(f.Machines, revisionrollout.Machine{Desired: m.Desired, Installed: m.Installed, Deleting: m.Deleting})
+	}
+	if stable := revisionrollout.Plan(f).Stable.Revision; stable != s.config.Stable {
+		s.config.Stable, s.hasChanged = stable, true
+	}
 }
 
 // lists returns the lists of Machines that the next decision depends on.
@@ -232,6 +245,7 @@ func newEntries(before, after []v1alpha1.RolloutEntry) []v1alpha1.RolloutEntry {
 func (s *Simulation) facts(i int) rollout.Facts {
 	r := s.rollouts[i]
 	f := rollout.Facts{Now: s.now, Rollout: r.Rollout, Policy: s.config.Policy, Pools: s.config.Pools, Machines: make([]rollout.Machine, 0, len(s.machines))}
+	f.Rollout.ToStable = r.To.Revision == s.config.Stable
 	if i > 0 {
 		b := s.rollouts[i-1]
 		f.Previous = rollout.NewPreviousRollout(&v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Name: b.Name}, Status: b.Status})
