@@ -20,7 +20,7 @@ import (
 // observation is everything that one reconcile of a NodeType reads. observe sets all of it; what does not exist is nil. The objects
 // of the lists belong to the cache and must not be changed.
 type observation struct {
-	// nodeType is nil where it does not exist or is being deleted; nothing else is read then.
+	// nodeType is nil where it does not exist, or is being deleted and is not kept or is deleted in the foreground; nothing else is read then.
 	nodeType *v1alpha1.NodeType
 	// image is the OSImage that the NodeType refers to.
 	image *v1alpha1.OSImage
@@ -56,7 +56,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observation, err
 	}
 	// A NodeType that is kept for its Machines goes on. Without it: somebody deletes it while a bad revision is rolled out; the Rollout stops at its
 	// canary, and setting the NodeType back makes no other one.
-	if isGoing(obs.nodeType) {
+	if isGoing(obs.nodeType) || isCollected(obs.nodeType) {
 		return observation{}, nil
 	}
 	spec := obs.nodeType.Spec
@@ -182,6 +182,14 @@ func (r *Reconciler) renderings(ctx context.Context, obs observation) ([]v1alpha
 		}
 	}
 	return all, nil
+}
+
+// isCollected reports whether the garbage collector deletes what the NodeType owns before the NodeType itself, because that is deleted in the foreground.
+//
+// Without it: the collector deletes the Rollout and its target revision, and this controller makes both again, which the collector deletes, as fast as both
+// can. Each new Rollout knows nothing of the one before: one that has stopped begins anew.
+func isCollected(n *v1alpha1.NodeType) bool {
+	return n.DeletionTimestamp != nil && controllerutil.ContainsFinalizer(n, metav1.FinalizerDeleteDependents)
 }
 
 // isGoing tells whether an object is being deleted and nothing keeps it. One that is kept is in use: the Machines that have it are judged by

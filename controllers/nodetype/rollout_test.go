@@ -7,10 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
@@ -267,6 +271,51 @@ func TestARolloutOfAKeptNodeTypeIsUndone(t *testing.T) {
 			return r.Spec.From == bad && r.Spec.To == first.Revision
 		})
 	})
+}
+
+// TestNothingIsMadeForTheGarbageCollector deletes, in the foreground, a NodeType that is kept.
+func TestNothingIsMadeForTheGarbageCollector(t *testing.T) {
+	stop := runWith(t, presentation.Resolve)
+	namespace := server.Namespace(t)
+	kept := nodeType("collected", "hall-collected", "debian-collected")
+	kept.Finalizers = []string{v1alpha1.InUseFinalizer}
+	create(t, provider("hall-collected", namespace), image("debian-collected"), kept)
+	first := await(t, "collected", "it is Ready", hasReason(v1alpha1.ReasonReady)).Status.Stable()
+	create(t, machineOf("collected", namespace, first))
+	change(t, "collected", func(s *v1alpha1.NodeTypeSpec) { s.UserData = "#cloud-config\npackages: [lldpd]\n" })
+	target := await(t, "collected", "there is a Rollout", func(*v1alpha1.NodeType) bool { return len(rolloutsOf(t, "collected")) == 1 }).Status.TargetRevision
+	stop()
+	setFinalizers := func(o client.Object, list string) {
+		if err := server.Client.Patch(context.Background(), o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":`+list+`}}`))); err != nil {
+			t.Error(err)
+		}
+	}
+	// The revision that the Machine has is in use too, so the garbage collector is never done.
+	used := &v1alpha1.NodeTypeRevision{ObjectMeta: metav1.ObjectMeta{Name: first.Revision}}
+	setFinalizers(used, `["`+v1alpha1.InUseFinalizer+`"]`)
+	t.Cleanup(func() {
+		setFinalizers(used, "null")
+		setFinalizers(kept, "null")
+	})
+	if err := server.Client.Delete(t.Context(), kept, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+		t.Fatal(err)
+	}
+	revision := &v1alpha1.NodeTypeRevision{ObjectMeta: metav1.ObjectMeta{Name: target}}
+	management.Eventually(t, "the garbage collector has deleted the Rollout and its revision", func() bool {
+		return len(rolloutsOf(t, "collected")) == 0 && apierrors.IsNotFound(server.Client.Get(t.Context(), client.ObjectKeyFromObject(revision), revision))
+	})
+	r := &Reconciler{Client: server.Client, APIReader: server.Client, Recorder: events.NewFakeRecorder(100), Clock: clock.RealClock{}, Resolve: presentation.Resolve}
+	for range 4 {
+		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(kept)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if made := rolloutsOf(t, "collected"); len(made) > 0 {
+		t.Errorf("Rollout %s is made again, which the garbage collector deletes again", made[0].Name)
+	}
+	if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(revision), revision); !apierrors.IsNotFound(err) {
+		t.Errorf("revision %s is made again: %v", target, err)
+	}
 }
 
 func readyGeneration(n *v1alpha1.NodeType) int64 {
