@@ -127,16 +127,19 @@ func (r *Reconciler) returnHost(ctx context.Context, obs *observation, a lifecyc
 
 // freeHost removes the claim of a host, and writes down the Node that may be left, if one is given.
 func (r *Reconciler) freeHost(ctx context.Context, host *metal3.BareMetalHost, remaining *v1alpha1.ReleasedNode) error {
-	var failure error
-	err := r.patchHost(ctx, host, func(h *metal3.BareMetalHost) {
+	named := host.ObjectMeta.DeepCopy()
+	if remaining != nil {
+		// Before the claim is removed. Otherwise: the host is free, and nothing is left that would write down the Node again.
+		if err := v1alpha1.AddRemainingNode(named, *remaining); err != nil {
+			return err
+		}
+	}
+	return r.patchHost(ctx, host, func(h *metal3.BareMetalHost) {
+		h.Annotations = named.Annotations
 		h.Spec.ConsumerRef = nil
 		delete(h.Annotations, v1alpha1.AnnotationRelease)
 		delete(h.Annotations, v1alpha1.AnnotationInstallation)
-		if remaining != nil {
-			failure = v1alpha1.AddRemainingNode(&h.ObjectMeta, *remaining)
-		}
 	})
-	return errors.Join(err, failure)
 }
 
 // writeHostRecord sets the spec of the HostRecord to the action's. An action without one empties it.

@@ -217,7 +217,7 @@ func hostTable(rows []HostRow) [][]string {
 		}
 		switch {
 		case r.ForgetNodes != "":
-			last += "; may remain: " + strings.Join(r.RemainingNodes, ", ") + "; when it is deleted there: " + r.ForgetNodes
+			last += "; may remain: " + strings.Join(r.RemainingNodes, ", ") + "; nobody looks for it: when it is not there any more, clear this by " + r.ForgetNodes
 		case len(r.RemainingNodes) > 0:
 			last += "; may remain, and is deleted when the tenant's cluster can be used: " + strings.Join(r.RemainingNodes, ", ")
 		}

@@ -191,8 +191,8 @@ func TestHostsNameTheNodesThatRemain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, facts := range map[string]placement.HostFacts{
-		"; may remain, and is deleted when the tenant's cluster can be used: Node gpu-7 of TenantCluster team/research":                                                           inRecord,
-		"; may remain: Node gpu-7 of TenantCluster team/research; when it is deleted there: kubectl annotate baremetalhost -n metal a " + v1alpha1.AnnotationRemainingNodes + "-": onHost,
+		"; may remain, and is deleted when the tenant's cluster can be used: Node gpu-7 of TenantCluster team/research":                                                                                                   inRecord,
+		"; may remain: Node gpu-7 of TenantCluster team/research; nobody looks for it: when it is not there any more, clear this by kubectl annotate baremetalhost -n metal a " + v1alpha1.AnnotationRemainingNodes + "-": onHost,
 	} {
 		row := HostRows([]placement.HostFacts{facts}, nil, nil, nil)[0]
 		if line := strings.Join(hostTable([]HostRow{row})[1], " "); !strings.HasSuffix(line, want) || len(row.RemainingNodes) != 1 {
