@@ -47,8 +47,13 @@ func (e *tooLargeError) advice() string {
 	return cmp.Or(e.remedy, "reduce what the cluster has of it, or raise tenants.memory and the memory of the manager")
 }
 
-// crowdedError says that an answer found no room beside others. It says nothing about the tenant that was asked.
-type crowdedError struct{ what string }
+// crowdedError says that an answer found no room beside others. Unless those are its own namespace's, which is one tenant, it says nothing about the
+// tenant that was asked.
+type crowdedError struct {
+	what string
+	// byItself is true if the TenantClusters of the namespace together leave no room.
+	byItself bool
+}
 
 // Error says which limit was reached, and what is done.
 func (e *crowdedError) Error() string { return e.what }
@@ -133,8 +138,8 @@ func (a *account) receive(weight int64) error {
 	case clusterBound:
 		return &tooLargeError{what: fmt.Sprintf("the answers that are being worked on take more than %s of memory", mebibytes(arriving.cluster))}
 	default:
-		return &crowdedError{"there is no room for an answer now: " + arriving.explain(broken, "all that is being worked on of", a.namespace, 0, weight) +
-			": the request is repeated; if that goes on, " + remedies[broken]}
+		return &crowdedError{byItself: broken == namespaceBound, what: "there is no room for an answer now: " +
+			arriving.explain(broken, "all that is being worked on of", a.namespace, 0, weight) + ": the request is repeated; if that goes on, " + remedies[broken]}
 	}
 }
 
@@ -178,10 +183,11 @@ func (r *round) receive(a *account, weight int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	err := a.receive(weight)
+	var crowded *crowdedError
 	switch {
 	case err == nil:
 		r.received[a] += weight
-	case isCrowded(err):
+	case errors.As(err, &crowded) && !crowded.byItself:
 		r.crowded = err
 	}
 	return err

@@ -1,6 +1,8 @@
 package tenantaccess
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -12,7 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -286,19 +290,62 @@ func TestFiftyTenantClustersOfANamespaceThatStallTakeNoMoreThanOneNamespaceMay(t
 	eventually(t, "answers are asked for again", func() bool { reasons, kept, _ := c.count(); return kept > 0 && reasons[""] > 0 })
 }
 
-func TestARoundWhoseAnswerFoundNoRoomConcludesNothing(t *testing.T) {
+func TestARoundWhoseAnswerFoundNoRoomBesideOtherNamespacesConcludesNothing(t *testing.T) {
 	b := newBook(1<<20, 0)
-	first, second := b.open("a"), b.open("a")
-	if err := first.receive(first.book.arriving.cluster); err != nil {
+	crowd, sibling, others, small := b.open("a"), b.open("a"), b.open("c"), b.open("b")
+	begin := func(namespace string) *Round {
+		var s Shares
+		return s.Begin(t.Context(), namespaced(namespace), requestOf(namespaced(namespace), 1))
+	}
+	if err := crowd.receive(b.arriving.namespace); err != nil {
 		t.Fatal(err)
 	}
-	var s Shares
-	r := s.Begin(t.Context(), namespaced("a"), requestOf(namespaced("a"), 1))
-	if err := r.Interrupted(); err != nil {
-		t.Error(err)
-	}
-	if err := r.count.receive(second, 1); !isCrowded(err) || !isCrowded(r.Interrupted()) {
-		t.Errorf("the answer: %v, the round: %v", err, r.Interrupted())
+	r := begin("a")
+	// A tenant that fills its own room counts as unreachable, so that the drain time-out of its Machines ends.
+	if err := r.count.receive(sibling, 1); !isCrowded(err) || r.Interrupted() != nil {
+		t.Errorf("beside its own namespace: %v, the round: %v", err, r.Interrupted())
 	}
 	r.End()
+	if err := others.receive(b.arriving.total - b.arriving.reserve - b.arriving.namespace); err != nil {
+		t.Fatal(err)
+	}
+	r = begin("b")
+	if err := r.count.receive(small, 1<<19); !isCrowded(err) || !isCrowded(r.Interrupted()) {
+		t.Errorf("beside other namespaces: %v, the round: %v", err, r.Interrupted())
+	}
+	r.End()
+}
+
+// ending is a client whose calls fail.
+type ending struct {
+	client.Client
+	err error
+}
+
+// Delete implements client.Client.
+func (e ending) Delete(context.Context, client.Object, ...client.DeleteOption) error { return e.err }
+
+func TestADeletionThatWasEndedIsNotRememberedAsARefusal(t *testing.T) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1"}}
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for _, c := range []struct {
+		name string
+		ctx  context.Context
+		err  error
+		want bool
+	}{
+		{"its worker was taken back", ended, context.Canceled, false},
+		{"its answer found no room", t.Context(), fmt.Errorf("delete: %w", &crowdedError{what: "no room"}), false},
+		{"a webhook fails", t.Context(), errors.New("failed calling webhook"), true},
+	} {
+		var d Deletions
+		if err := d.Try(c.ctx, ending{err: c.err}, node, now); err == nil {
+			t.Errorf("%s: no error", c.name)
+		}
+		if got := d.Problem(node, now.Add(time.Second)); (got != "") != c.want {
+			t.Errorf("%s: remembered as %q", c.name, got)
+		}
+	}
 }

@@ -49,6 +49,8 @@ type kindWatch struct {
 	// broken is why the last list or watch request at path failed. It is nil if the request succeeded.
 	broken error
 	path   string
+	// crowded is how many requests in a row have failed for want of room.
+	crowded int
 }
 
 // watchServedKinds starts the watch of Nodes, and starts or stops the watch of ResourceSlices as the tenant serves resource.k8s.io/v1
@@ -174,6 +176,10 @@ func sliceNode(object client.Object) []string {
 	return nil
 }
 
+// sparedRenewals is how often in a row a watch may fail to be renewed for want of room before its cache counts as stale. client-go waits longer each
+// time, so that they are some seconds.
+const sparedRenewals = 3
+
 // recordWatchStart records whether a list or watch request succeeded. While a watch cannot be renewed its cache is stale, and the
 // tenant is not usable.
 func (s *clientSet) recordWatchStart(w *kindWatch, path string, err error) {
@@ -185,7 +191,14 @@ func (s *clientSet) recordWatchStart(w *kindWatch, path string, err error) {
 		return
 	}
 	s.mu.Lock()
-	w.path, w.broken = path, err
+	if w.crowded++; !isCrowded(err) {
+		w.crowded = 0
+	}
+	// What was read is as true as a moment ago. Without it: two namespaces take all the room, and each other tenant whose watch is renewed then counts as
+	// unreachable.
+	if isSpared := w.synced && w.crowded > 0 && w.crowded <= sparedRenewals; !isSpared {
+		w.path, w.broken = path, err
+	}
 	s.mu.Unlock()
 	s.updateUsable()
 }

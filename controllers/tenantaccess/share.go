@@ -128,8 +128,10 @@ func (s *Shares) takeBack(tenant string) {
 // Interrupted returns why calls of the round have failed if that says nothing about the tenant; nil: no such call has failed. The reconcile
 // must then end with this error, and must not conclude anything.
 //
-// Without it: the answer to a list of Nodes finds no room beside those of other clusters, the tenant counts as unreachable, and a release
+// Without it: the answer to a list of Nodes finds no room beside those of other namespaces, the tenant counts as unreachable, and a release
 // goes on without removing its Node.
+// If it held for room that the tenant's own namespace takes: a tenant whose watches never end their events keeps each release from its drain
+// time-out, and the hosts for ever.
 func (r *Round) Interrupted() error {
 	if cause := context.Cause(r.Context); errors.Is(cause, errTakenBack) {
 		return cause
