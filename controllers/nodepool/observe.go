@@ -91,8 +91,8 @@ func decide(obs observation) scaling.Decision {
 	for i := range obs.machines {
 		m := &obs.machines[i]
 		facts[i] = scaling.Machine{
-			Name: m.Name, Ready: isReady(m), UpToDate: !hasTarget(obs.nodeType) || isUpToDate(m, obs.nodeType), Created: m.CreationTimestamp.Time, Deleting: m.DeletionTimestamp != nil,
-			HasHost: m.Status.HostRef != nil, IsWaiting: isWaiting(obs, m), IsUnknown: isUnknown(m),
+			Name: m.Name, Ready: isReady(m), UpToDate: !hasTarget(obs.nodeType) || isUpToDate(m, obs.nodeType) || isRestoreWaiting(m), Created: m.CreationTimestamp.Time, Deleting: m.DeletionTimestamp != nil,
+			HasHost: m.Status.HostRef != nil || isRestoreWaiting(m), IsWaiting: isWaiting(obs, m), IsUnknown: isUnknown(m),
 		}
 	}
 	decision := scaling.Plan(replicas(obs.pool), obs.free, facts)
@@ -102,11 +102,18 @@ func decide(obs observation) scaling.Decision {
 	return decision
 }
 
-// isUnknown reports whether the Machine's controller has not said yet what becomes of it: it has no status, as after a restore without status, or the
-// host that a restored Machine names is not taken over yet.
+// isUnknown reports whether the Machine's controller has not said yet what becomes of it: it has no status, as after a restore without status.
 func isUnknown(m *v1alpha1.Machine) bool {
+	return m.Status.HostRef == nil && m.Status.Phase == "" && !isRestoreWaiting(m)
+}
+
+// isRestoreWaiting reports whether a host names the restored Machine, and is not taken over yet. It counts as a Machine with a host that is not Ready, and
+// which revision it has is not known.
+//
+// Without it: the API server of a tenant is gone for good, and one such Machine keeps every scale-down from deleting one of the others.
+func isRestoreWaiting(m *v1alpha1.Machine) bool {
 	c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionClaimed)
-	return m.Status.HostRef == nil && (m.Status.Phase == "" || c != nil && c.Reason == v1alpha1.ReasonRestoreWaiting)
+	return m.Status.HostRef == nil && c != nil && c.Reason == v1alpha1.ReasonRestoreWaiting
 }
 
 // isWaiting reports whether the Machine's controller has found no host for it, and no host names it. A Machine without a status may have a host, and so may

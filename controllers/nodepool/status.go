@@ -103,7 +103,7 @@ func readyCondition(pool *v1alpha1.NodePool, obs observation) (metav1.ConditionS
 			unknown++
 		}
 	}
-	if have > wanted && unknown > 0 {
+	if have > wanted && wanted > 0 && unknown > 0 {
 		text += fmt.Sprintf("; of %d nothing is known yet, and which ones are deleted is decided when it is", unknown)
 	}
 	return metav1.ConditionFalse, v1alpha1.ReasonScaling, text

@@ -66,13 +66,8 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observation, err
 	if obs.provider, err = get(ctx, r.Client, spec.ProviderRef.Name, &v1alpha1.NodeProvider{}); err != nil {
 		return obs, err
 	}
-	if obs.provider != nil {
-		if obs.namespace, err = get(ctx, r.Client, obs.provider.Spec.HostNamespace, &corev1.Namespace{}); err != nil {
-			return obs, err
-		}
-		if obs.hosts, err = r.hosts(ctx, obs.provider.Spec.HostNamespace); err != nil {
-			return obs, err
-		}
+	if err := r.observeHosts(ctx, &obs); err != nil {
+		return obs, err
 	}
 	if obs.machines, err = machines(ctx, r.Client, name); err != nil {
 		return obs, err
@@ -85,6 +80,18 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observation, err
 	}
 	obs.renderings, err = r.renderings(ctx, obs)
 	return obs, err
+}
+
+// observeHosts reads the host namespace of the provider and its hosts, if the provider exists.
+func (r *Reconciler) observeHosts(ctx context.Context, obs *observation) (err error) {
+	if obs.provider == nil {
+		return nil
+	}
+	if obs.namespace, err = get(ctx, r.Client, obs.provider.Spec.HostNamespace, &corev1.Namespace{}); err != nil {
+		return err
+	}
+	obs.hosts, err = r.hosts(ctx, obs.provider.Spec.HostNamespace)
+	return err
 }
 
 // get returns a cluster-scoped object; nil: it does not exist.

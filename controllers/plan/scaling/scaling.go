@@ -51,7 +51,7 @@ func Plan(replicas, free int, machines []Machine) Decision {
 	remaining := slices.DeleteFunc(slices.Clone(machines), func(m Machine) bool { return m.Deleting })
 	slices.SortFunc(remaining, byDeletionOrder)
 	if surplus := len(remaining) - replicas; surplus > 0 {
-		return Decision{Delete: deletions(firstKnown(remaining, surplus), deletionReason)}
+		return Decision{Delete: deletions(firstChosen(remaining, surplus), deletionReason)}
 	}
 	waiting, allowed := 0, max(free, 1)
 	var idle []Machine
@@ -70,12 +70,17 @@ func Plan(replicas, free int, machines []Machine) Decision {
 	return Decision{Create: max(0, min(replicas-len(remaining), allowed-waiting))}
 }
 
-// firstKnown returns those of the surplus Machines that are deleted whatever is found out about the unknown ones: none of those, and as many fewer. The
-// others are deleted when nothing is unknown any more.
+// firstChosen returns those of the surplus Machines that are deleted whatever is found out about the unknown ones: none of those, and as many fewer. The
+// others are deleted when nothing is unknown any more. Where all are surplus there is nothing to choose.
+//
+// Without the last: a Machine waits for ever for what was not restored. Its message says to scale the NodePool down, and at 0 it still waits.
 //
 // Without it: the management cluster is restored from a backup, which drops status, and a pool of ten is scaled to nine. All ten run and name no host yet,
 // so each of them counts as one without a host. The first of the list is deleted: its node is drained and erased, although another one is broken.
-func firstKnown(sorted []Machine, surplus int) []Machine {
+func firstChosen(sorted []Machine, surplus int) []Machine {
+	if surplus == len(sorted) {
+		return sorted
+	}
 	known := slices.DeleteFunc(slices.Clone(sorted), func(m Machine) bool { return m.IsUnknown })
 	return known[:max(0, surplus-(len(sorted)-len(known)))]
 }
@@ -112,6 +117,8 @@ func compareBool(a, b bool) int {
 
 func deletionReason(m Machine) string {
 	switch {
+	case m.IsUnknown:
+		return "no Machine is asked for"
 	case !m.HasHost:
 		return "it has no host"
 	case !m.Ready:

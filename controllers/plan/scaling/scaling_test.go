@@ -100,10 +100,11 @@ func TestNoMoreMachinesWaitThanThereAreHostsFor(t *testing.T) {
 func TestAMachineThatNothingIsKnownOfIsNotDeleted(t *testing.T) {
 	for _, c := range []struct{ replicas, unknown, broken, ready, removed int }{
 		{replicas: 9, unknown: 10},
-		{replicas: 0, unknown: 10},
+		{replicas: 0, unknown: 10, removed: 10},
 		{replicas: 9, unknown: 1, broken: 1, ready: 8},
 		{replicas: 8, unknown: 1, broken: 1, ready: 8, removed: 1},
-		{replicas: 0, unknown: 1, broken: 1, ready: 8, removed: 9},
+		{replicas: 1, unknown: 1, broken: 1, ready: 8, removed: 8},
+		{replicas: 0, unknown: 1, broken: 1, ready: 8, removed: 10},
 		{replicas: 9, broken: 1, ready: 9, removed: 1},
 	} {
 		var machines []Machine
@@ -113,12 +114,12 @@ func TestAMachineThatNothingIsKnownOfIsNotDeleted(t *testing.T) {
 			}
 		}
 		got := Plan(c.replicas, 0, machines).Delete
-		if len(got) != c.removed || c.removed > 0 && got[0].Name != "broken-0" {
+		if len(got) != c.removed || c.replicas > 0 && c.removed > 0 && got[0].Name != "broken-0" {
 			t.Errorf("%+v: deletes %v", c, got)
 		}
 		for _, d := range got {
-			if strings.HasPrefix(d.Name, "unknown") {
-				t.Errorf("%+v: deletes %s", c, d.Name)
+			if isUnknown := strings.HasPrefix(d.Name, "unknown"); isUnknown && c.replicas > 0 || isUnknown != (d.Reason == "no Machine is asked for") {
+				t.Errorf("%+v: deletes %s: %s", c, d.Name, d.Reason)
 			}
 		}
 	}
