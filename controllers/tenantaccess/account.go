@@ -64,6 +64,12 @@ func isCrowded(err error) bool {
 	return errors.As(err, &crowded)
 }
 
+// isCrowdedByOthers tells whether err says that the answer found no room beside other namespaces.
+func isCrowdedByOthers(err error) bool {
+	var crowded *crowdedError
+	return errors.As(err, &crowded) && !crowded.byItself
+}
+
 // account counts what the manager holds of one cluster, in the book of all clusters.
 type account struct {
 	book      *book
@@ -183,11 +189,10 @@ func (r *round) receive(a *account, weight int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	err := a.receive(weight)
-	var crowded *crowdedError
 	switch {
 	case err == nil:
 		r.received[a] += weight
-	case errors.As(err, &crowded) && !crowded.byItself:
+	case isCrowdedByOthers(err):
 		r.crowded = err
 	}
 	return err

@@ -328,8 +328,10 @@ func (e ending) Delete(context.Context, client.Object, ...client.DeleteOption) e
 func TestADeletionThatWasEndedIsNotRememberedAsARefusal(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1"}}
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	ended, end := context.WithCancel(t.Context())
-	end()
+	ended, end := context.WithCancelCause(t.Context())
+	end(errTakenBack)
+	late, stop := context.WithCancelCause(t.Context())
+	stop(context.DeadlineExceeded)
 	for _, c := range []struct {
 		name string
 		ctx  context.Context
@@ -338,6 +340,8 @@ func TestADeletionThatWasEndedIsNotRememberedAsARefusal(t *testing.T) {
 	}{
 		{"its worker was taken back", ended, context.Canceled, false},
 		{"its answer found no room", t.Context(), fmt.Errorf("delete: %w", &crowdedError{what: "no room"}), false},
+		{"its own namespace leaves no room", t.Context(), &crowdedError{what: "no room", byItself: true}, true},
+		{"it takes too long", late, context.Canceled, true},
 		{"a webhook fails", t.Context(), errors.New("failed calling webhook"), true},
 	} {
 		var d Deletions

@@ -3,6 +3,7 @@ package tenantaccess
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -38,7 +39,8 @@ type deletion struct {
 
 // Try requests the deletion of an object that was read with the client, under its uid. It returns why the tenant's API server refuses it, without
 // the type of the error: a conflict that a tenant's webhook answers is none with another writer of an object of Ingot. An object that is gone is
-// no error. A call that was ended, or whose answer found no room, is not remembered.
+// no error. A call that was ended for another tenant, or whose answer found no room
+// beside others, is not remembered.
 func (d *Deletions) Try(ctx context.Context, tenant client.Client, object client.Object, now time.Time) error {
 	uid := object.GetUID()
 	err := tenant.Delete(ctx, object, client.Preconditions{UID: &uid})
@@ -46,9 +48,9 @@ func (d *Deletions) Try(ctx context.Context, tenant client.Client, object client
 		d.tried.Delete(uid)
 		return nil
 	}
-	if err != nil && (ctx.Err() != nil || isCrowded(err)) {
-		// The tenant has refused nothing: the call was ended, or its answer found no room. Without it: a worker is taken back during the call, the
-		// Node counts as one that the tenant keeps, and its server is powered on for the erase while the Node is still there.
+	if err != nil && (errors.Is(context.Cause(ctx), errTakenBack) || isCrowdedByOthers(err)) {
+		// The tenant has refused nothing. Without it: a worker is taken back during the call, the Node counts as one that the tenant keeps, and its
+		// server is powered on for the erase while the Node is still there. A call that took too long is the tenant's doing, and counts.
 		return fmt.Errorf("deleting %s: %w", object.GetName(), err)
 	}
 	next := deletion{at: now, pause: firstDeletionPause, problem: "the tenant's API server answered that it is deleted, and keeps it"}
