@@ -302,7 +302,7 @@ func TestARoundWhoseAnswerFoundNoRoomBesideOtherNamespacesConcludesNothing(t *te
 	}
 	r := begin("a")
 	// A tenant that fills its own room counts as unreachable, so that the drain time-out of its Machines ends.
-	if err := r.count.receive(sibling, 1); !isCrowded(err) || r.Interrupted() != nil {
+	if err := countOf(r).receive(sibling, 1); !isCrowded(err) || r.Interrupted() != nil {
 		t.Errorf("beside its own namespace: %v, the round: %v", err, r.Interrupted())
 	}
 	r.End()
@@ -310,11 +310,14 @@ func TestARoundWhoseAnswerFoundNoRoomBesideOtherNamespacesConcludesNothing(t *te
 		t.Fatal(err)
 	}
 	r = begin("b")
-	if err := r.count.receive(small, 1<<19); !isCrowded(err) || !isCrowded(r.Interrupted()) {
+	if err := countOf(r).receive(small, 1<<19); !isCrowded(err) || !isCrowded(r.Interrupted()) {
 		t.Errorf("beside other namespaces: %v, the round: %v", err, r.Interrupted())
 	}
 	r.End()
 }
+
+// countOf returns what counts the answers of the round.
+func countOf(r *Round) *round { return r.Context.Value(roundKey{}).(*round) }
 
 // ending is a client whose calls fail.
 type ending struct {

@@ -66,7 +66,6 @@ func (s *Shares) Start(_ context.Context, queue workqueue.TypedRateLimitingInter
 type Round struct {
 	// Context is for the calls to the tenant. It has one deadline for all of them, and their answers count as one.
 	Context context.Context
-	count   *round
 	stop    context.CancelCauseFunc
 	end     func()
 }
@@ -98,7 +97,6 @@ func (s *Shares) Begin(ctx context.Context, tenant types.NamespacedName, request
 	limited, cancel := context.WithTimeoutCause(counted, roundTime, fmt.Errorf("the calls of one reconcile to TenantCluster %s took longer than %s", tenant, roundTime))
 	r := &Round{}
 	r.Context, r.stop = context.WithCancelCause(limited)
-	r.count, _ = limited.Value(roundKey{}).(*round)
 	r.end = func() {
 		cancel()
 		r.stop(nil)
@@ -132,11 +130,17 @@ func (s *Shares) takeBack(tenant string) {
 // goes on without removing its Node.
 // If it held for room that the tenant's own namespace takes: a tenant whose watches never end their events keeps each release from its drain
 // time-out, and the hosts for ever.
-func (r *Round) Interrupted() error {
-	if cause := context.Cause(r.Context); errors.Is(cause, errTakenBack) {
+func (r *Round) Interrupted() error { return InterruptionOf(r.Context) }
+
+// InterruptionOf returns the same for the context of a round.
+func InterruptionOf(calls context.Context) error {
+	if cause := context.Cause(calls); errors.Is(cause, errTakenBack) {
 		return cause
 	}
-	return r.count.interruption()
+	if r, isRound := calls.Value(roundKey{}).(*round); isRound {
+		return r.interruption()
+	}
+	return nil
 }
 
 // End lets go of the worker and of what was received in the round.

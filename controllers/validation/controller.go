@@ -3,6 +3,7 @@ package validation
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -77,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 // judge judges the Machine's node. It calls the tenant with the context calls.
 func (r *Reconciler) judge(ctx, calls context.Context, machine *v1alpha1.Machine) (reconcile.Result, error) {
 	obs, err := r.observe(calls, machine)
-	if err != nil {
+	if err = errors.Join(err, tenantaccess.InterruptionOf(calls)); err != nil {
 		return step.Retry(err).Result()
 	}
 	if obs.unjudged != nil {
@@ -92,8 +93,8 @@ func (r *Reconciler) judge(ctx, calls context.Context, machine *v1alpha1.Machine
 	}
 	input := obs.input(r.Clock.Now(), machine)
 	input.DeviceClasses = r.deviceClasses(calls, obs, input)
-	if calls.Err() != nil {
-		return step.Retry(context.Cause(calls)).Result()
+	if err := errors.Join(context.Cause(calls), tenantaccess.InterruptionOf(calls)); err != nil {
+		return step.Retry(err).Result()
 	}
 	decision := verdict.Judge(input)
 	if err := r.act(calls, obs, decision); err != nil {

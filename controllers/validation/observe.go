@@ -236,8 +236,8 @@ type reading[V any] struct {
 	value V
 }
 
-// get returns the answer. An answer to a reconcile whose time is over, or whose worker was taken back, is not kept: it is an error that says
-// nothing about the tenant.
+// get returns the answer. An answer to a reconcile whose time is over, whose worker was taken back, or whose answers found no room is not kept: it is
+// an error that says nothing about the tenant.
 func (r *callCache[K, V]) get(ctx context.Context, key K, now time.Time, read func() V) V {
 	r.mu.Lock()
 	known, ok := r.known[key]
@@ -246,7 +246,7 @@ func (r *callCache[K, V]) get(ctx context.Context, key K, now time.Time, read fu
 		return known.value
 	}
 	value := read()
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || tenantaccess.InterruptionOf(ctx) != nil {
 		return value
 	}
 	r.mu.Lock()
