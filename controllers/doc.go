@@ -117,14 +117,14 @@
 //	  inuse --> plan_event & plan_inuse
 //	  machine --> plan_lifecycle & plan_placement & plan_rendering & plan_sameserver
 //	  nodepool --> plan_event & plan_placement & plan_sameserver & plan_scaling
-//	  nodetype --> plan_feasibility & plan_placement & plan_rendering & plan_revision & plan_revisionrollout & plan_rollout & plan_sameserver
+//	  nodetype --> plan_feasibility & plan_placement & plan_rendering & plan_revision & plan_rollout & plan_sameserver
 //	  plan_host --> plan_event & plan_inventory
 //	  plan_lifecycle --> plan_contest & plan_event
 //	  plan_placement --> plan_inventory
-//	  plan_rollout --> plan_event
+//	  plan_rollout --> plan_event & plan_revisionrollout
 //	  plan_verdict --> plan_contest & plan_event
 //	  remainingnode --> plan_lifecycle
-//	  rollout --> plan_revisionrollout & plan_rollout
+//	  rollout --> plan_rollout
 //	  validation --> plan_lifecycle & plan_rendering & plan_verdict
 //	%% End of the drawing.
 package controllers
