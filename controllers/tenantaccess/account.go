@@ -77,22 +77,36 @@ type account struct {
 	// pace and shared are how many bytes of watches are read, of the cluster and of its namespace.
 	pace, shared *rate.Limiter
 
-	// The mu of the book guards the following.
-	kept     map[string]int64
-	arriving int64
-	isClosed bool
+	// giveWay stops the caches and lets go of their memory, because others need it; nil: there are none.
+	giveWay func(cause *tooLargeError)
+
+	// The mu of the book guards the following. isGivingWay is true from the choice to give way until the caches are stopped.
+	kept                  map[string]int64
+	arriving              int64
+	isClosed, isGivingWay bool
 }
 
 // keep records how much the cache of a kind holds. If a bound does not allow it, keep returns an error and records nothing: what is
-// refused is not kept, and must not be in the way of others.
+// refused is not kept, and must not be in the way of others. Where the bound of all is exceeded, the namespace that holds most gives way.
+//
+// Without that: two namespaces fill all the room, and whoever starts after them is refused, however little it needs beyond its floor.
 func (a *account) keep(plural string, objects int, bytes int64) error {
 	a.book.mu.Lock()
 	defer a.book.mu.Unlock()
-	if a.isClosed {
+	if a.isClosed || a.isGivingWay {
 		return nil
 	}
 	own, added := a.keptBytes(), bytes-a.kept[plural]
-	if broken := a.book.kept.refuses(own, a.namespace, added); broken != noBound {
+	broken := a.book.kept.refuses(own, a.namespace, added)
+	for broken == totalBound {
+		heaviest := a.book.heaviest(a.namespace, added)
+		if heaviest == nil {
+			break
+		}
+		a.book.makeRoom(heaviest, a.namespace, added)
+		broken = a.book.kept.refuses(own, a.namespace, added)
+	}
+	if broken != noBound {
 		return &tooLargeError{
 			what:   fmt.Sprintf("%d %s take %s of memory, %s", objects, plural, mebibytes(bytes), a.book.kept.explain(broken, "all that is kept of", a.namespace, own+added, added)),
 			remedy: remedies[broken],
@@ -128,6 +142,7 @@ func (a *account) forget(plural string) {
 	defer a.book.mu.Unlock()
 	a.book.kept.add(a.namespace, -a.kept[plural])
 	delete(a.kept, plural)
+	a.isGivingWay = false
 }
 
 // receive adds to what is arriving, or takes away from it. If a bound does not allow it, receive returns an error and adds nothing: what is
@@ -162,6 +177,7 @@ func (a *account) close() {
 	a.isClosed = true
 	a.book.kept.add(a.namespace, -a.keptBytes())
 	clear(a.kept)
+	delete(a.book.accounts, a)
 	a.book.leave(a.namespace)
 }
 

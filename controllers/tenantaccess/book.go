@@ -1,6 +1,7 @@
 package tenantaccess
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 
@@ -134,6 +135,7 @@ type book struct {
 	// kept is what the caches hold, in bytes of memory. arriving is what is being read and worked on, as meters estimate it.
 	kept, arriving pool
 	tenants        map[string]*tenantEntry
+	accounts       map[*account]bool
 }
 
 // tenantEntry is what the book has of one namespace.
@@ -151,12 +153,12 @@ func newBook(memory, total int64) *book {
 	kept := total / 5 * 3
 	return &book{
 		kept: newPool(memory, 2*memory, kept), arriving: newPool(arrivingFactor*memory, arrivingFactor*memory*3/2, (total-kept)*weightFactor),
-		tenants: map[string]*tenantEntry{},
+		tenants: map[string]*tenantEntry{}, accounts: map[*account]bool{},
 	}
 }
 
-// open returns an account for a cluster of a namespace, in which nothing is counted yet.
-func (b *book) open(namespace string) *account {
+// open returns an account for a cluster of a namespace, in which nothing is counted yet. giveWay may be nil.
+func (b *book) open(namespace string, giveWay func(cause *tooLargeError)) *account {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	entry := b.tenants[namespace]
@@ -166,7 +168,38 @@ func (b *book) open(namespace string) *account {
 	}
 	entry.clusters++
 	b.count()
-	return &account{book: b, namespace: namespace, pace: rate.NewLimiter(watchBytesPerSecond, watchByteBurst), shared: entry.pace, kept: map[string]int64{}}
+	a := &account{book: b, namespace: namespace, giveWay: giveWay, pace: rate.NewLimiter(watchBytesPerSecond, watchByteBurst), shared: entry.pace, kept: map[string]int64{}}
+	b.accounts[a] = true
+	return a
+}
+
+// heaviest returns the cluster that keeps most, of the namespace that keeps most, if that is more than the claimant would have; nil: there is none. The
+// caller must hold mu.
+func (b *book) heaviest(claimant string, added int64) *account {
+	var heaviest *account
+	for a := range b.accounts {
+		if a.giveWay == nil || a.keptBytes() == 0 || b.kept.held[a.namespace] <= b.kept.held[claimant]+added {
+			continue
+		}
+		if heaviest == nil || cmp.Or(cmp.Compare(b.kept.held[a.namespace], b.kept.held[heaviest.namespace]), cmp.Compare(a.keptBytes(), heaviest.keptBytes())) > 0 {
+			heaviest = a
+		}
+	}
+	return heaviest
+}
+
+// makeRoom lets the heaviest cluster give way to the claimant. The caller must hold mu.
+func (b *book) makeRoom(heaviest *account, claimant string, added int64) {
+	cause := &tooLargeError{
+		what: fmt.Sprintf("its namespace keeps %s, more than others, and %s", mebibytes(b.kept.held[heaviest.namespace]),
+			b.kept.explain(totalBound, "with what others need, all that is kept of", claimant, 0, added)),
+		remedy: remedies[totalBound],
+	}
+	heaviest.isGivingWay = true
+	b.kept.add(heaviest.namespace, -heaviest.keptBytes())
+	clear(heaviest.kept)
+	// It takes the locks of the client set, whose events come here.
+	go heaviest.giveWay(cause)
 }
 
 // leave records that an account of a namespace was closed. The caller must hold mu.

@@ -57,7 +57,7 @@ func TestWhatIsRefusedIsInNobodysWayAndEveryMessageSaysWhoMustDoWhat(t *testing.
 	b := newBook(1<<20, 0)
 	var err error
 	for i := range 2 {
-		if err = b.open("a").keep("Nodes", 1, 1<<20); (err == nil) != (i == 0) {
+		if err = b.open("a", nil).keep("Nodes", 1, 1<<20); (err == nil) != (i == 0) {
 			t.Errorf("cluster %d of a namespace whose limit is a budget and a half: %v", i, err)
 		}
 	}
@@ -78,11 +78,11 @@ func TestWhatIsRefusedIsInNobodysWayAndEveryMessageSaysWhoMustDoWhat(t *testing.
 		t.Errorf("%d bytes are counted of a namespace, with those that were refused", held)
 	}
 	for i := range 2 {
-		err = b.open(fmt.Sprint("b", i)).keep("Nodes", 1, 1<<20)
+		err = b.open(fmt.Sprint("b", i), nil).keep("Nodes", 1, 1<<20)
 	}
 	says(err, "all that is kept of all tenants is 3.0 MiB", "the limit is 3.0 MiB (from GOMEMLIMIT)", "administrator must raise the memory of the manager")
-	says(b.open("c").keep("Nodes", 1, 2<<20), "its budget is 1.0 MiB (tenants.memory", "raise tenants.memory")
-	x, y := b.open("x"), b.open("x")
+	says(b.open("c", nil).keep("Nodes", 1, 2<<20), "its budget is 1.0 MiB (tenants.memory", "raise tenants.memory")
+	x, y := b.open("x", nil), b.open("x", nil)
 	says(x.receive(3<<20), "more than 2.0 MiB")
 	if err = x.receive(2 << 20); err != nil {
 		t.Error(err)
@@ -292,7 +292,7 @@ func TestFiftyTenantClustersOfANamespaceThatStallTakeNoMoreThanOneNamespaceMay(t
 
 func TestARoundWhoseAnswerFoundNoRoomBesideOtherNamespacesConcludesNothing(t *testing.T) {
 	b := newBook(1<<20, 0)
-	crowd, sibling, others, small := b.open("a"), b.open("a"), b.open("c"), b.open("b")
+	crowd, sibling, others, small := b.open("a", nil), b.open("a", nil), b.open("c", nil), b.open("b", nil)
 	begin := func(namespace string) *Round {
 		var s Shares
 		return s.Begin(t.Context(), namespaced(namespace), requestOf(namespaced(namespace), 1))
@@ -314,6 +314,41 @@ func TestARoundWhoseAnswerFoundNoRoomBesideOtherNamespacesConcludesNothing(t *te
 		t.Errorf("beside other namespaces: %v, the round: %v", err, r.Interrupted())
 	}
 	r.End()
+}
+
+func TestTheNamespaceThatHoldsMostGivesWay(t *testing.T) {
+	b := newBook(1<<20, 0)
+	gone := make(chan string, 9)
+	open := func(namespace, name string) *account {
+		return b.open(namespace, func(cause *tooLargeError) { gone <- name + ": " + cause.Error() })
+	}
+	most, sibling, second, third, small := open("a", "most"), open("a", "sibling"), open("c", "second"), open("d", "third"), open("b", "small")
+	for _, each := range []struct {
+		account *account
+		bytes   int64
+	}{{most, b.kept.cluster}, {sibling, 1 << 10}, {second, b.kept.cluster}, {third, b.kept.cluster / 4}} {
+		if err := each.account.keep("nodes", 1, each.bytes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := small.keep("nodes", 1, b.kept.cluster/2); err != nil {
+		t.Errorf("the one that asks is refused: %v", err)
+	}
+	if text := <-gone; !strings.HasPrefix(text, "most: its namespace keeps 1.0 MiB, more than others") {
+		t.Error(text)
+	}
+	if len(gone) != 0 || b.kept.held["a"] != 1<<10 || b.kept.held["b"] != b.kept.cluster/2 {
+		t.Errorf("%d more gave way; %v", len(gone), b.kept.held)
+	}
+	// What comes before its caches are stopped is not counted, and is no reason to suspend it once more.
+	if err := most.keep("nodes", 2, b.kept.cluster); err != nil || b.kept.held["a"] != 1<<10 {
+		t.Errorf("%v; %v", err, b.kept.held)
+	}
+	most.forget("nodes")
+	// Whoever holds most itself is refused.
+	if err := most.keep("nodes", 1, b.kept.cluster); tooLarge(err) == nil {
+		t.Errorf("the one that would hold most: %v", err)
+	}
 }
 
 // countOf returns what counts the answers of the round.

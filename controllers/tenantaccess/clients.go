@@ -85,8 +85,8 @@ func (r *Registry) newClientSet(key types.NamespacedName, config *rest.Config) (
 	s := &clientSet{
 		key: key, options: r.options, hub: &r.hub, log: r.options.Log.WithValues("TenantCluster", key.String()),
 		config: config, ctx: ctx, stop: stop, probeNow: make(chan struct{}, 1), expected: r.expected[key],
-		account: r.book.open(key.Namespace),
 	}
+	s.account = r.book.open(key.Namespace, func(cause *tooLargeError) { s.suspend("what is kept of it", cause) })
 	if err := s.connect(); err != nil {
 		stop()
 		s.account.close()

@@ -84,7 +84,7 @@ func TestATenantsAnswerLeadsTheManagerNowhere(t *testing.T) {
 // and the end of the answer.
 func requestThrough(t *testing.T, query string, closing error, write func(io.Writer)) (reported []error, end error) {
 	t.Helper()
-	limits := deadlines{responseTimeout: 10 * time.Second, totalTimeout: 10 * time.Second, weight: maxResponseWeight, account: newBook(DefaultMemory, 0).open("t")}
+	limits := deadlines{responseTimeout: 10 * time.Second, totalTimeout: 10 * time.Second, weight: maxResponseWeight, account: newBook(DefaultMemory, 0).open("t", nil)}
 	limits.onResponse = func(_ string, err error) {
 		if err != nil {
 			reported = append(reported, err)

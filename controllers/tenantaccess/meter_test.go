@@ -182,7 +182,7 @@ func TestANodeKeepsWhatIsReadAndItsSizeIsLimited(t *testing.T) {
 }
 
 func TestOnlyTheLargerOfTheOldAndTheNewListCounts(t *testing.T) {
-	l := &ledger{account: newBook(100, 0).open("t"), plural: "Nodes", sizes: map[string]int64{}}
+	l := &ledger{account: newBook(100, 0).open("t", nil), plural: "Nodes", sizes: map[string]int64{}}
 	put := func(name string, size int64) {
 		t.Helper()
 		if err := l.put(name, size); err != nil {
