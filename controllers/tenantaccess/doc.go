@@ -13,7 +13,7 @@
 // for each response, for each event of a watch, and for all responses of a tenant together until the reconcile that asked for them ends.
 // A ledger counts what the caches keep, across the pages of a list and the events of a watch. A book adds up what is kept and what arrives by
 // cluster, by namespace and for all tenants, because the TenantClusters of a namespace are one tenant. An answer that finds no room beside
-// those of other clusters fails, and says nothing about its tenant: the reconcile is repeated. A tenant that exceeds a limit is suspended
+// those of other namespaces fails, and says nothing about its tenant: the reconcile is repeated. A tenant that exceeds a limit is suspended
 // with the reason TenantTooLarge: its caches are stopped and let go, and it is tried again at growing intervals. Only JSON is accepted,
 // because the decoded size of other formats is not known before they are decoded.
 //
