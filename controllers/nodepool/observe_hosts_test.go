@@ -147,20 +147,7 @@ func TestAPoolWhoseTenantIsMissingOrLeavesMakesNoMachine(t *testing.T) {
 	}
 	awaitCondition(t, pool, v1alpha1.ConditionPlaced, v1alpha1.ReasonTenantDeleting, "takes no further nodes: no Machine is created")
 	// A Machine that is deleted then is not made again.
-	made[0].Finalizers = nil
-	if err := server.Client.Update(t.Context(), &made[0]); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Client.Delete(t.Context(), &made[0]); err != nil {
-		t.Fatal(err)
-	}
-	management.Eventually(t, "one Machine is counted", func() bool {
-		stored := &v1alpha1.NodePool{}
-		return server.Client.Get(t.Context(), client.ObjectKeyFromObject(pool), stored) == nil && stored.Status.Replicas == 1
-	})
-	if n := len(machines(t, pool)); n != 1 {
-		t.Errorf("%d Machines, expected the one that is left", n)
-	}
+	deleteOneOfTwo(t, pool, &made[0])
 }
 
 func TestAPoolMakesNoMachineWhileAnotherClusterAnswers(t *testing.T) {
@@ -182,20 +169,7 @@ func TestAPoolMakesNoMachineWhileAnotherClusterAnswers(t *testing.T) {
 	for _, condition := range []string{v1alpha1.ConditionPlaced, v1alpha1.ConditionReady} {
 		awaitCondition(t, pool, condition, v1alpha1.ReasonClusterChanged, "leads to another cluster than the one that its Machines joined: no Machine is created")
 	}
-	made[0].Finalizers = nil
-	if err := server.Client.Update(t.Context(), &made[0]); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Client.Delete(t.Context(), &made[0]); err != nil {
-		t.Fatal(err)
-	}
-	management.Eventually(t, "one Machine is counted", func() bool {
-		stored := &v1alpha1.NodePool{}
-		return server.Client.Get(t.Context(), client.ObjectKeyFromObject(pool), stored) == nil && stored.Status.Replicas == 1
-	})
-	if n := len(machines(t, pool)); n != 1 {
-		t.Errorf("%d Machines, expected the one that is left", n)
-	}
+	deleteOneOfTwo(t, pool, &made[0])
 	ready(metav1.ConditionTrue, v1alpha1.ReasonReady)
 	awaitMachines(t, pool, 2)
 }
@@ -279,5 +253,24 @@ func TestAClaimantIsAMachineOfIngot(t *testing.T) {
 	}
 	if got := claimants("team", facts); len(got) != 1 || !got["ours"] {
 		t.Errorf("claimants %v", got)
+	}
+}
+
+// deleteOneOfTwo deletes one of the pool's two Machines and checks that the pool counts the other and makes none in its place.
+func deleteOneOfTwo(t *testing.T, pool *v1alpha1.NodePool, machine *v1alpha1.Machine) {
+	t.Helper()
+	machine.Finalizers = nil
+	if err := server.Client.Update(t.Context(), machine); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Client.Delete(t.Context(), machine); err != nil {
+		t.Fatal(err)
+	}
+	management.Eventually(t, "one Machine is counted", func() bool {
+		stored := &v1alpha1.NodePool{}
+		return server.Client.Get(t.Context(), client.ObjectKeyFromObject(pool), stored) == nil && stored.Status.Replicas == 1
+	})
+	if n := len(machines(t, pool)); n != 1 {
+		t.Errorf("%d Machines, expected the one that is left", n)
 	}
 }

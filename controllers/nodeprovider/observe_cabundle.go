@@ -44,14 +44,22 @@ func caBundleProblem(provider *v1alpha1.NodeProvider) *problem {
 
 // badCertificate says which is the first certificate of a bundle that cannot be read; empty: none.
 func badCertificate(bundle string) string {
-	// Each part has one beginning, so that a certificate without its end does not hide behind the next one.
-	parts := strings.Split(bundle, beginning)[1:]
+	parts := splitBundle(bundle)
 	for i, part := range parts {
-		if _, err := parseCertificate(beginning + part); err != nil {
+		if _, err := parseCertificate(part); err != nil {
 			return fmt.Sprintf("that certificate %d of %d cannot be read: %v", i+1, len(parts), err)
 		}
 	}
 	return ""
+}
+
+// splitBundle returns the certificates of a bundle. Each has one beginning, so that one without its end does not hide behind the next.
+func splitBundle(bundle string) []string {
+	parts := strings.Split(bundle, beginning)[1:]
+	for i := range parts {
+		parts[i] = beginning + parts[i]
+	}
+	return parts
 }
 
 // parseCertificate reads one certificate in PEM.
@@ -91,12 +99,8 @@ func caBundleWarning(provider *v1alpha1.NodeProvider, now time.Time) (reason, me
 // caBundleEnd says which certificate that can be read has ended or ends soon; empty: none. It is a warning, because while a CA is replaced
 // a bundle has the old certificate beside the new one.
 func caBundleEnd(provider *v1alpha1.NodeProvider, now time.Time) string {
-	bundle := caBundle(provider)
-	for i, part := range strings.Split(bundle, beginning) {
-		if i == 0 {
-			continue
-		}
-		certificate, err := parseCertificate(beginning + part)
+	for i, part := range splitBundle(caBundle(provider)) {
+		certificate, err := parseCertificate(part)
 		if err != nil || certificate.NotAfter.Sub(now) >= endWarning {
 			continue
 		}
@@ -105,7 +109,7 @@ func caBundleEnd(provider *v1alpha1.NodeProvider, now time.Time) string {
 			verb = "has ended"
 		}
 		return fmt.Sprintf("certificate %d of spec.redfish.netboot.caBundle (%s) %s at %s: replace it, or remove it if no image server needs it",
-			i, v1alpha1.Truncate(certificate.Subject.String(), 256), verb, certificate.NotAfter.UTC().Format(time.RFC3339))
+			i+1, v1alpha1.Truncate(certificate.Subject.String(), 256), verb, certificate.NotAfter.UTC().Format(time.RFC3339))
 	}
 	return ""
 }

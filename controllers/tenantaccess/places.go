@@ -37,9 +37,9 @@ func (p *places) free() int {
 	return free
 }
 
-// hasRoom tells whether a tenant may have one more place.
-func (p *places) hasRoom(tenant string, canBorrow bool) bool {
-	return p.held[tenant] < p.quarter() || canBorrow && p.free() > p.quarter()
+// hasRoom tells whether a tenant may have one more place. canBorrow is asked only if that decides.
+func (p *places) hasRoom(tenant string, canBorrow func(tenant string) bool) bool {
+	return p.held[tenant] < p.quarter() || p.free() > p.quarter() && canBorrow(tenant)
 }
 
 // enqueue lets a request wait.
@@ -53,7 +53,7 @@ func (p *places) enqueue(tenant string, request reconcile.Request) {
 func (p *places) next(canBorrow func(tenant string) bool) (tenant string, request reconcile.Request, found bool) {
 	for other := range p.waiting {
 		isFewer := !found || p.held[other] < p.held[tenant] || p.held[other] == p.held[tenant] && other < tenant
-		if isFewer && p.hasRoom(other, p.held[other] >= p.quarter() && canBorrow(other)) {
+		if isFewer && p.hasRoom(other, canBorrow) {
 			tenant, found = other, true
 		}
 	}

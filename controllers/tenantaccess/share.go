@@ -83,7 +83,7 @@ func (s *Shares) Begin(ctx context.Context, tenant types.NamespacedName, request
 	switch own := (claim{name, request}); {
 	case s.called[own]:
 		delete(s.called, own)
-	case s.places.hasRoom(name, s.canBorrow(name)):
+	case s.places.hasRoom(name, s.canBorrow):
 		s.places.held[name]++
 	default:
 		s.places.enqueue(name, request)

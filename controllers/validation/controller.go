@@ -93,7 +93,7 @@ func (r *Reconciler) judge(ctx, calls context.Context, machine *v1alpha1.Machine
 	}
 	input := obs.input(r.Clock.Now(), machine)
 	input.DeviceClasses = r.deviceClasses(calls, obs, input)
-	if err := errors.Join(context.Cause(calls), tenantaccess.InterruptionOf(calls)); err != nil {
+	if err := cmp.Or(tenantaccess.InterruptionOf(calls), context.Cause(calls)); err != nil {
 		return step.Retry(err).Result()
 	}
 	decision := verdict.Judge(input)

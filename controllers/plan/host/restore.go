@@ -57,8 +57,7 @@ func (p *planner) restoreRecord() {
 	isBlank := r.Power == nil && r.Wanted == nil && r.Installed == nil && r.LastTenant == ""
 	switch {
 	case p.Host.Restored && !p.isBegunForClaim() && !p.Host.ExternallyProvisioned:
-		setLastTenant(r, unknownTenant, "", unknownSince)
-		r.Erased = nil
+		p.recordUnknownContent()
 	case p.Host.Restored && isBlank:
 		setLastTenant(r, unknownTenant, "", unknownSince)
 	case isBlank && p.Host.Installation != nil:
