@@ -6,15 +6,11 @@ import (
 	"testing"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -98,7 +94,7 @@ func TestAWrongKubeconfigIsCorrectedUnderMachinesThatHaveNotJoined(t *testing.T)
 
 // TestATenantWhoseClusterMayNotBeReadSaysWhichRightItNeeds uses a user with all other rights, and does what the message says.
 func TestATenantWhoseClusterMayNotBeReadSaysWhichRightItNeeds(t *testing.T) {
-	kubeconfig, user := limitedKubeconfig(t)
+	kubeconfig, user := server.LimitedKubeconfig(t)
 	_, key := runWith(t, tenantaccess.Options{ProbeInterval: time.Second}, v1alpha1.JoinSpec{TLSBootstrap: &v1alpha1.EndpointJoin{}}, kubeconfig)
 	tenant := awaitReady(t, key, v1alpha1.ReasonClusterUnknown, "kubectl create role ingot-identity -n kube-system --verb=get --resource=namespaces")
 	if !meta.IsStatusConditionTrue(tenant.Status.Conditions, v1alpha1.ConditionReady) || tenant.Status.ClusterUID != "" {
@@ -115,34 +111,4 @@ func TestATenantWhoseClusterMayNotBeReadSaysWhichRightItNeeds(t *testing.T) {
 		return server.Client.Get(t.Context(), key, &tenant) == nil && tenant.Status.ClusterUID == clusterUID(t)
 	})
 	awaitReady(t, key, v1alpha1.ReasonReady, "")
-}
-
-// limitedKubeconfig is of a service account without the right to read Namespaces, and the subject that it is.
-func limitedKubeconfig(t *testing.T) ([]byte, rbacv1.Subject) {
-	t.Helper()
-	subject := rbacv1.Subject{Kind: "ServiceAccount", Namespace: "default", Name: "limited"}
-	server.Create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: subject.Namespace, Name: subject.Name}},
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "limited"}, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}},
-			{APIGroups: []string{"resource.k8s.io"}, Resources: []string{"resourceslices"}, Verbs: []string{"get", "list", "watch"}},
-		}},
-		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "limited"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "limited"}, Subjects: []rbacv1.Subject{subject}})
-	clients, err := kubernetes.NewForConfig(server.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	token, err := clients.CoreV1().ServiceAccounts(subject.Namespace).CreateToken(t.Context(), subject.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	kubeconfig := clientcmdapi.NewConfig()
-	kubeconfig.Clusters["c"] = &clientcmdapi.Cluster{Server: server.Config.Host, CertificateAuthorityData: server.Cluster.CA()}
-	kubeconfig.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
-	kubeconfig.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
-	kubeconfig.CurrentContext = "x"
-	text, err := clientcmd.Write(*kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text, subject
 }

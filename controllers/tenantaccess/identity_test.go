@@ -1,18 +1,13 @@
 package tenantaccess
 
 import (
-	"context"
 	"testing"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -44,7 +39,8 @@ func TestAnotherClusterThanTheExpectedOneIsNotUsed(t *testing.T) {
 // TestAClusterThatCannotBeToldIsUsedUnlessItWasKnownBefore uses a service account that may watch Nodes and ResourceSlices, and may not read Namespaces.
 func TestAClusterThatCannotBeToldIsUsedUnlessItWasKnownBefore(t *testing.T) {
 	r, key := newRegistry(t, Options{ProbeInterval: time.Second}), types.NamespacedName{Namespace: "team", Name: "limited"}
-	if err := r.Set(t.Context(), key, limitedKubeconfig(t)); err != nil {
+	kubeconfig, _ := server.LimitedKubeconfig(t)
+	if err := r.Set(t.Context(), key, kubeconfig); err != nil {
 		t.Fatal(err)
 	}
 	if access := usable(t, r, key); access.ClusterUID != "" {
@@ -62,37 +58,4 @@ func TestAClusterThatCannotBeToldIsUsedUnlessItWasKnownBefore(t *testing.T) {
 			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: "limited"}},
 		})
 	eventually(t, "it is told with the right to get the Namespace", func() bool { _, err := r.For(key); return reasonOf(err) == v1alpha1.ReasonClusterChanged })
-}
-
-// limitedKubeconfig is of a service account without the right to read Namespaces.
-func limitedKubeconfig(t *testing.T) []byte {
-	t.Helper()
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "limited"}}
-	server.Create(t, account,
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "limited"}, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}},
-			{APIGroups: []string{"resource.k8s.io"}, Resources: []string{"resourceslices"}, Verbs: []string{"get", "list", "watch"}},
-		}},
-		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: "limited"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "limited"},
-			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: "limited"}},
-		})
-	tokens, err := kubernetes.NewForConfig(server.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	token, err := tokens.CoreV1().ServiceAccounts("default").CreateToken(context.Background(), "limited", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	kubeconfig := clientcmdapi.NewConfig()
-	kubeconfig.Clusters["c"] = &clientcmdapi.Cluster{Server: server.Config.Host, CertificateAuthorityData: server.Cluster.CA()}
-	kubeconfig.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
-	kubeconfig.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
-	kubeconfig.CurrentContext = "x"
-	text, err := clientcmd.Write(*kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
 }
