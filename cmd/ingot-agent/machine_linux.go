@@ -1,16 +1,24 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net/netip"
+	"net/url"
 	"os"
+	"strings"
 	"syscall"
+	"time"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/blockdev"
+	"github.com/ingot-dev/ingot/controllers/hardware/agent/modules"
+	"github.com/ingot-dev/ingot/controllers/hardware/agent/network"
+	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/sysfs"
 )
 
@@ -27,6 +35,73 @@ func mountKernelFilesystems() error {
 		}
 	}
 	return failed
+}
+
+// moduleInterval is the time between two looks for devices that have appeared.
+const moduleInterval = time.Second
+
+// prepareMachine loads the modules of the devices, and goes on with those that appear until ctx ends, and brings up the network.
+func prepareMachine(ctx context.Context, log *slog.Logger, root fs.FS) error {
+	loader, err := newLoader(log, root)
+	if err != nil {
+		// A kernel that has all drivers in itself needs no modules.
+		log.Warn("no kernel modules are loaded", "error", err)
+	} else {
+		loader.LoadForDevices()
+		go loader.Watch(ctx, agent.SystemClock{}, moduleInterval)
+	}
+	line, err := fs.ReadFile(root, "proc/cmdline")
+	if err != nil {
+		return fmt.Errorf("reading the kernel command line: %w", err)
+	}
+	settings, err := network.Parse(string(line))
+	if err != nil {
+		return fmt.Errorf("the kernel command line: %w", err)
+	}
+	config := network.Config{Settings: settings, Clock: agent.SystemClock{}, Log: log, WriteResolver: writeResolver}
+	if base, err := url.Parse(kernelArgument(string(line), protocol.ArgURL)); err == nil {
+		// A host name leaves the target open.
+		config.Target, _ = netip.ParseAddr(base.Hostname())
+	}
+	return network.Up(ctx, config)
+}
+
+// writeResolver writes the name servers where Go's resolver reads them.
+func writeResolver(content string) error {
+	if err := os.MkdirAll("/etc", 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile("/etc/resolv.conf", []byte(content), 0o644)
+}
+
+// newLoader returns a loader of the modules in the ramdisk.
+func newLoader(log *slog.Logger, root fs.FS) (*modules.Loader, error) {
+	release, err := modules.Release()
+	if err != nil {
+		return nil, err
+	}
+	index, err := modules.ReadIndex(root, release)
+	if err != nil {
+		return nil, err
+	}
+	return &modules.Loader{Root: root, Index: index, Log: log, Insert: func(file string) error { return modules.Insert("/"+file, "") }}, nil
+}
+
+// loadNamed does what modprobe does with the arguments that the kernel gives: "-q -- NAME".
+func loadNamed(log *slog.Logger, arguments []string) error {
+	loader, err := newLoader(log, os.DirFS("/"))
+	if err != nil {
+		return err
+	}
+	for _, name := range arguments {
+		if strings.HasPrefix(name, "-") {
+			continue
+		}
+		if err := loader.LoadNamed(name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // openDisks opens all disks of the server, after their write protection was lifted, and returns what cannot be written as unusable. It

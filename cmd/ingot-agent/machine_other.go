@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -14,6 +15,10 @@ import (
 // The agent runs on Linux only. These functions exist so that the module compiles on other systems.
 
 func mountKernelFilesystems() error { return errors.ErrUnsupported }
+
+func prepareMachine(context.Context, *slog.Logger, fs.FS) error { return errors.ErrUnsupported }
+
+func loadNamed(*slog.Logger, []string) error { return errors.ErrUnsupported }
 
 func openDisks(fs.FS) ([]agent.Disk, []hardware.UnusableDisk, error) {
 	return nil, nil, errors.ErrUnsupported

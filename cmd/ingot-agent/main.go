@@ -1,6 +1,6 @@
-// Command ingot-agent is the installer in the ramdisk that the boot service serves. As process 1 it mounts /proc, /sys and /dev,
-// carries out the instructions of the boot service that is named on the kernel command line, and reboots or powers off. The network
-// must be up when it starts: the kernel configures it (ip=dhcp), or the init of the ramdisk does so before it starts the agent.
+// Command ingot-agent is the installer in the ramdisk that the boot service serves. As process 1 it mounts the kernel's file systems, loads the
+// modules of the server's devices, brings up the network, carries out the instructions of the boot service that is named on the kernel
+// command line, and reboots or powers off. Started as modprobe, it loads the modules that it is asked for, because the kernel asks so.
 package main
 
 import (
@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,6 +24,13 @@ import (
 
 func main() {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	if filepath.Base(os.Args[0]) == "modprobe" {
+		if err := loadNamed(log, os.Args[1:]); err != nil {
+			log.Error("modprobe", "error", err)
+			os.Exit(1)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	isInit := os.Getpid() == 1
@@ -31,7 +39,13 @@ func main() {
 			log.Error("mounting the kernel's file systems", "error", err)
 		}
 	}
-	exitAction, err := run(ctx, log, os.DirFS("/"))
+	root := os.DirFS("/")
+	if isInit {
+		if err := prepareMachine(ctx, log, root); err != nil {
+			log.Error("the server has no network", "error", err)
+		}
+	}
+	exitAction, err := run(ctx, log, root)
 	if err != nil {
 		log.Error("the agent ends with an error", "error", err)
 	}

@@ -173,5 +173,5 @@ func writeRamdisk(agent, path string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(ramdisk.Write(out, program, info.Size()), out.Close())
+	return errors.Join(ramdisk.Write(out, ramdisk.Tree{Init: program, InitSize: info.Size()}), out.Close())
 }

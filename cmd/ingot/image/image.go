@@ -2,13 +2,10 @@ package image
 
 import (
 	"context"
-	"debug/elf"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -18,7 +15,6 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 	"github.com/ingot-dev/ingot/imagebuilder/pack"
-	"github.com/ingot-dev/ingot/imagebuilder/ramdisk"
 )
 
 // Command is `ingot image`.
@@ -109,71 +105,4 @@ func MarshalOSImage(image v1alpha1.OSImage) ([]byte, error) {
 	return yaml.Marshal(map[string]any{
 		"apiVersion": image.APIVersion, "kind": image.Kind, "metadata": map[string]any{"name": image.Name}, "spec": image.Spec,
 	})
-}
-
-func ramdiskCommand() *cobra.Command {
-	var agent, output string
-	c := &cobra.Command{
-		Use:     "ramdisk --agent PATH -o FILE",
-		Short:   "Make the installer's initial ramdisk from a built ingot-agent",
-		Example: "  CGO_ENABLED=0 go build ./cmd/ingot-agent && ingot image ramdisk --agent ingot-agent -o agent.cpio.zst",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if agent == "" || output == "" {
-				return cli.Usagef(cmd, "expected --agent, a statically linked ingot-agent, and -o, the file to write")
-			}
-			return writeRamdisk(agent, output)
-		},
-	}
-	c.Flags().StringVar(&agent, "agent", "", "statically linked ingot-agent")
-	c.Flags().StringVarP(&output, "output", "o", "", "file to write")
-	return c
-}
-
-// writeRamdisk writes the file under a temporary name and renames it, so that the boot service never serves a part of it.
-func writeRamdisk(agent, output string) (err error) {
-	in, err := os.Open(agent)
-	if err != nil {
-		return fmt.Errorf("expected a statically linked ingot-agent: %w", err)
-	}
-	defer in.Close()
-	info, err := in.Stat()
-	if err != nil {
-		return err
-	}
-	if err := checkStatic(in); err != nil {
-		return fmt.Errorf("%s: %w", agent, err)
-	}
-	out, err := os.CreateTemp(filepath.Dir(output), ".ramdisk-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(out.Name()))
-		}
-	}()
-	err = ramdisk.Write(out, io.NewSectionReader(in, 0, info.Size()), info.Size())
-	if err == nil {
-		err = out.Chmod(0o644)
-	}
-	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
-		return err
-	}
-	return os.Rename(out.Name(), output)
-}
-
-// checkStatic refuses a program that cannot run as the only file of a ramdisk. The kernel would panic with "no working init found",
-// which nobody sees on a server without a screen.
-func checkStatic(program io.ReaderAt) error {
-	f, err := elf.NewFile(program)
-	if err != nil {
-		return fmt.Errorf("expected a Linux program, seen something else (%w): give the ingot-agent that `make build` makes", err)
-	}
-	for _, p := range f.Progs {
-		if p.Type == elf.PT_INTERP {
-			return errors.New("expected a statically linked program, seen one that needs a loader: build it with CGO_ENABLED=0")
-		}
-	}
-	return nil
 }

@@ -1,9 +1,13 @@
 package ramdisk
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
@@ -14,30 +18,61 @@ const (
 	modeChar    = 0o020000
 	modeDir     = 0o040000
 	modeRegular = 0o100000
+	modeSymlink = 0o120000
 )
 
-// maxInit is the maximum size of a file in this format.
-const maxInit = 1<<32 - 1
+// maxFile is the maximum size of a file in this format.
+const maxFile = 1<<32 - 1
 
-// Write writes the ramdisk with init, size bytes of a statically linked program, as /init. It also contains the mount points /dev, /proc,
-// /run, /sys and /tmp, and /dev/console, without which the kernel starts init without standard output.
-func Write(w io.Writer, init io.Reader, size int64) error {
-	if size <= 0 || size > maxInit {
-		return fmt.Errorf("ramdisk: init has %d bytes, expected 1 byte to 4 GiB", size)
+// Tree is what a ramdisk contains.
+type Tree struct {
+	// Init is a statically linked program of InitSize bytes, which becomes /init.
+	Init     io.Reader
+	InitSize int64
+	// Files are the other files by path, without a leading slash.
+	Files map[string][]byte
+	// Links are symbolic links by path.
+	Links map[string]string
+}
+
+// Write writes the ramdisk. Beside the tree it contains the mount points /dev, /proc, /run, /sys and /tmp, and /dev/console, without which the
+// kernel starts init without standard output.
+func Write(w io.Writer, tree Tree) error {
+	if tree.InitSize <= 0 || tree.InitSize > maxFile {
+		return fmt.Errorf("ramdisk: init has %d bytes, expected 1 byte to 4 GiB", tree.InitSize)
 	}
 	z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(4<<20), zstd.WithEncoderConcurrency(2))
 	if err != nil {
 		return err
 	}
 	a := &archive{w: z}
-	for _, dir := range []string{"dev", "proc", "run", "sys", "tmp"} {
+	for _, dir := range directories(tree) {
 		a.addEntry(header{name: dir, mode: modeDir | 0o755, links: 2}, nil)
 	}
 	a.addEntry(header{name: "dev/console", mode: modeChar | 0o600, links: 1, major: 5, minor: 1}, nil)
-	a.addEntry(header{name: "init", mode: modeRegular | 0o755, links: 1, size: size}, init)
+	a.addEntry(header{name: "init", mode: modeRegular | 0o755, links: 1, size: tree.InitSize}, tree.Init)
+	for _, name := range slices.Sorted(maps.Keys(tree.Files)) {
+		content := tree.Files[name]
+		a.addEntry(header{name: name, mode: modeRegular | 0o644, links: 1, size: int64(len(content))}, bytes.NewReader(content))
+	}
+	for _, name := range slices.Sorted(maps.Keys(tree.Links)) {
+		target := tree.Links[name]
+		a.addEntry(header{name: name, mode: modeSymlink | 0o777, links: 1, size: int64(len(target))}, strings.NewReader(target))
+	}
 	a.inode = 0
 	a.addEntry(header{name: "TRAILER!!!", links: 1}, nil)
 	return errors.Join(a.err, z.Close())
+}
+
+// directories returns the mount points and the directories of all files, parents first.
+func directories(tree Tree) []string {
+	dirs := map[string]bool{"dev": true, "proc": true, "run": true, "sys": true, "tmp": true}
+	for _, name := range slices.Concat(slices.Collect(maps.Keys(tree.Files)), slices.Collect(maps.Keys(tree.Links))) {
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			dirs[dir] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(dirs))
 }
 
 // header describes an entry of the archive.

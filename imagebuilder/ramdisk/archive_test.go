@@ -13,10 +13,16 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
+// treeOf returns a ramdisk's content with the program as init.
+func treeOf(program string, size int64) ramdisk.Tree {
+	return ramdisk.Tree{Init: strings.NewReader(program), InitSize: size,
+		Files: map[string][]byte{"lib/modules/1/modules.dep": []byte("dep"), "etc/hosts": []byte("hosts")}, Links: map[string]string{"sbin/modprobe": "/init"}}
+}
+
 func write(t *testing.T, program string) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := ramdisk.Write(&b, strings.NewReader(program), int64(len(program))); err != nil {
+	if err := ramdisk.Write(&b, treeOf(program, int64(len(program)))); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -48,7 +54,8 @@ func TestTheRamdiskHoldsInitAndTheConsole(t *testing.T) {
 	list := exec.Command(cpio, "-tv")
 	list.Stdin = bytes.NewReader(raw)
 	out, err := list.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "5,   1") || !strings.Contains(string(out), "-rwxr-xr-x") {
+	if err != nil || !strings.Contains(string(out), "5,   1") || !strings.Contains(string(out), "-rwxr-xr-x") ||
+		!strings.Contains(string(out), "sbin/modprobe -> /init") || !strings.Contains(string(out), "lib/modules/1/modules.dep") {
 		t.Errorf("cpio: %v\n%s", err, out)
 	}
 }
@@ -62,11 +69,11 @@ func TestTheSameProgramGivesTheSameRamdisk(t *testing.T) {
 
 func TestAProgramThatIsNotWhatItWasIsRefused(t *testing.T) {
 	for _, content := range []string{"", "short", "too long by far"} {
-		if err := ramdisk.Write(io.Discard, strings.NewReader(content), 10); err == nil {
+		if err := ramdisk.Write(io.Discard, treeOf(content, 10)); err == nil {
 			t.Errorf("%q passed for 10 bytes", content)
 		}
 	}
-	if err := ramdisk.Write(io.Discard, strings.NewReader(""), 0); err == nil {
+	if err := ramdisk.Write(io.Discard, treeOf("", 0)); err == nil {
 		t.Error("an empty init passed")
 	}
 	full := filepath.Join(t.TempDir(), "closed")
@@ -75,7 +82,7 @@ func TestAProgramThatIsNotWhatItWasIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Close()
-	if err := ramdisk.Write(f, strings.NewReader("x"), 1); err == nil {
+	if err := ramdisk.Write(f, treeOf("x", 1)); err == nil {
 		t.Error("a failed write is not reported")
 	}
 }
