@@ -1,0 +1,138 @@
+package dhcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+	"github.com/insomniacslk/dhcp/dhcpv4/server4"
+)
+
+// Host is a known host.
+type Host struct {
+	// Address is the address that is leased to it; invalid where none is leased.
+	Address netip.Addr
+}
+
+// Options configure a Server. Network, Interface and Find are required.
+type Options struct {
+	Network Network
+	// Interface is the network interface of the provisioning network. Requests of other interfaces are not read.
+	Interface string
+	// Find returns the host with the MAC address; found is false for a stranger.
+	Find func(ctx context.Context, mac string) (host Host, found bool, err error)
+	// NoteStranger is called for a request of a stranger that wants to boot from the network; nil: nothing.
+	NoteStranger func(mac string)
+	// Log gets a line for each answer; nil: nothing is logged.
+	Log *slog.Logger
+}
+
+// Server answers DHCP requests.
+type Server struct {
+	options Options
+	ctx     context.Context
+}
+
+// Serve answers until ctx ends.
+func Serve(ctx context.Context, options Options) error {
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{options: options, ctx: ctx}
+	ports := []int{dhcpv4.ServerPort}
+	if options.Network.Lease == nil {
+		ports = append(ports, proxyPort)
+	}
+	failed := make(chan error, len(ports))
+	var servers []*server4.Server
+	for _, port := range ports {
+		server, err := server4.NewServer(options.Interface, &net.UDPAddr{IP: net.IPv4zero, Port: port}, s.handler(port == proxyPort))
+		if err != nil {
+			for _, opened := range servers {
+				err = errors.Join(err, opened.Close())
+			}
+			return fmt.Errorf("DHCP on %s port %d: %w: does another DHCP server run on this machine, and may this program use the port (CAP_NET_BIND_SERVICE, CAP_NET_RAW)?", options.Interface, port, err)
+		}
+		servers = append(servers, server)
+	}
+	for _, server := range servers {
+		go func() { failed <- server.Serve() }()
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	for _, server := range servers {
+		err = errors.Join(err, server.Close())
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// handler returns the function that answers the packets of one port.
+func (s *Server) handler(isProxyPort bool) server4.Handler {
+	return func(conn net.PacketConn, peer net.Addr, request *dhcpv4.DHCPv4) {
+		reply := s.answer(request, isProxyPort)
+		if reply == nil {
+			return
+		}
+		if _, err := conn.WriteTo(reply.ToBytes(), s.destination(peer, request, reply, isProxyPort)); err != nil {
+			s.options.Log.Warn("a DHCP answer could not be sent", "mac", request.ClientHWAddr, "error", err)
+		}
+	}
+}
+
+// answer finds the host and returns the answer, nil for none.
+func (s *Server) answer(request *dhcpv4.DHCPv4, isProxyPort bool) *dhcpv4.DHCPv4 {
+	if request.OpCode != dhcpv4.OpcodeBootRequest || len(request.ClientHWAddr) != 6 {
+		return nil
+	}
+	mac := request.ClientHWAddr.String()
+	host, found, err := s.options.Find(s.ctx, mac)
+	if err != nil {
+		s.options.Log.Warn("a DHCP request is not answered", "mac", mac, "error", err)
+		return nil
+	}
+	if !found {
+		if s.options.NoteStranger != nil && StageOf(request) != StageSystem {
+			s.options.NoteStranger(mac)
+		}
+		return nil
+	}
+	reply := s.options.Network.Answer(request, host.Address, isProxyPort)
+	if reply != nil {
+		s.options.Log.Info("DHCP", "mac", mac, "asked", request.MessageType(), "stage", StageOf(request), "answer", reply.MessageType(), "address", reply.YourIPAddr, "boots", reply.BootFileNameOption())
+	}
+	return reply
+}
+
+// destination returns where the answer goes (RFC 2131, section 4.1): to a relay, to the client's address if it has one, or to everybody on the
+// link.
+func (s *Server) destination(peer net.Addr, request, reply *dhcpv4.DHCPv4, isProxyPort bool) net.Addr {
+	switch {
+	case isProxyPort:
+		return peer
+	case !request.GatewayIPAddr.IsUnspecified():
+		return &net.UDPAddr{IP: request.GatewayIPAddr, Port: dhcpv4.ServerPort}
+	case !request.ClientIPAddr.IsUnspecified() && reply.MessageType() != dhcpv4.MessageTypeNak:
+		return &net.UDPAddr{IP: request.ClientIPAddr, Port: dhcpv4.ClientPort}
+	}
+	return &net.UDPAddr{IP: net.IPv4bcast, Port: dhcpv4.ClientPort}
+}
+
+func maskOf(p netip.Prefix) net.IPMask { return net.CIDRMask(p.Bits(), p.Addr().BitLen()) }
+
+func toIPs(addresses []netip.Addr) []net.IP {
+	out := make([]net.IP, 0, len(addresses))
+	for _, a := range addresses {
+		out = append(out, a.AsSlice())
+	}
+	return out
+}

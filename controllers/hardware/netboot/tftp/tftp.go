@@ -1,0 +1,75 @@
+package tftp
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/pin/tftp/v3"
+)
+
+const (
+	// packetTimeout and retries bound how long a client that is gone is waited for.
+	packetTimeout = 2 * time.Second
+	retries       = 5
+	// maxBlock keeps a packet within one Ethernet frame: firmware seldom puts fragments together.
+	maxBlock = 1468
+)
+
+// Serve serves the files to whoever asks at conn until ctx ends. A name that is not in files is refused, however it is written.
+func Serve(ctx context.Context, conn net.PacketConn, files fs.FS, log *slog.Logger) error {
+	server := tftp.NewServer(func(name string, out io.ReaderFrom) error {
+		err := send(name, out, files)
+		var client net.IP
+		if transfer, ok := out.(tftp.OutgoingTransfer); ok {
+			address := transfer.RemoteAddr()
+			client = address.IP
+		}
+		// A name comes from the network: %q in the log shows what it is made of.
+		log.Info("TFTP", "file", fmt.Sprintf("%q", limit(name)), "client", client, "error", err)
+		return err
+	}, nil)
+	server.SetTimeout(packetTimeout)
+	server.SetRetries(retries)
+	server.SetBlockSize(maxBlock)
+	stop := context.AfterFunc(ctx, server.Shutdown)
+	defer stop()
+	if err := server.Serve(conn); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("TFTP: %w", err)
+	}
+	return nil
+}
+
+
+// maxName limits what of a name is logged.
+const maxName = 128
+
+func limit(name string) string { return name[:min(len(name), maxName)] }
+
+// send sends the file with the name. Firmware writes names with and without a leading slash.
+func send(name string, out io.ReaderFrom, files fs.FS) error {
+	name = strings.TrimPrefix(path.Clean("/"+name), "/")
+	if !fs.ValidPath(name) {
+		return fs.ErrNotExist
+	}
+	f, err := files.Open(name)
+	if err != nil {
+		return fs.ErrNotExist // The path of the folder is of no interest to a client.
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return fs.ErrNotExist
+	}
+	if transfer, ok := out.(tftp.OutgoingTransfer); ok {
+		transfer.SetSize(info.Size())
+	}
+	_, err = out.ReadFrom(f)
+	return err
+}
