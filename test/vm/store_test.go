@@ -1,4 +1,5 @@
 package vm_test
+
 import (
 	"context"
 	"sync"

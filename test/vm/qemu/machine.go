@@ -40,7 +40,8 @@ type Options struct {
 	UUID string
 	// MAC is that of its network interface, and Tap the interface of the host that it is connected to.
 	MAC, Tap string
-	// NIC is the model of the network interface; empty: e1000e.
+	// NIC is the model of the network interface; empty: virtio-net-pci, the only one that OVMF has a driver for. The others boot by their option
+	// ROM, which is iPXE.
 	NIC   string
 	Disks []Disk
 	// HTTPBoot makes the firmware boot from the network by HTTP instead of PXE.
@@ -77,7 +78,7 @@ func New(options Options) (*Machine, error) {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
 	if options.NIC == "" {
-		options.NIC = "e1000e"
+		options.NIC = "virtio-net-pci"
 	}
 	m := &Machine{options: options}
 	if err := copyFile(options.FirmwareVars, m.path("vars.fd")); err != nil {
@@ -235,9 +236,12 @@ func (m *Machine) arguments(socket string, boot hardware.BootSource) []string {
 		}
 		return strconv.Itoa(otherwise)
 	}
+	rom := ""
+	if o.NIC == "virtio-net-pci" {
+		rom = ",romfile="
+	}
 	args = append(args, "-netdev", "tap,id=net0,ifname="+o.Tap+",script=no,downscript=no",
-		// Without the option ROM, which is iPXE, the firmware boots by its own PXE.
-		"-device", o.NIC+",netdev=net0,romfile=,mac="+o.MAC+",bootindex="+first(hardware.BootNetwork, 8))
+		"-device", o.NIC+",netdev=net0,mac="+o.MAC+rom+",bootindex="+first(hardware.BootNetwork, 8))
 	if o.HTTPBoot {
 		args = append(args, "-fw_cfg", "name=opt/org.tianocore/IPv4PXESupport,string=no", "-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=no")
 	}
