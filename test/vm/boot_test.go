@@ -21,6 +21,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/direct"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot/dhcp"
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot/routers"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot/tftp"
 	"github.com/ingot-dev/ingot/controllers/hardware/redfish"
 	"github.com/ingot-dev/ingot/test/bmc"
@@ -117,6 +118,13 @@ func TestAServerBootsTheAgentOverPXEAndIsInstalled(t *testing.T) {
 			},
 		})
 		if err != nil {
+			t.Error(err)
+		}
+	}()
+
+	go func() {
+		time.Sleep(3 * time.Second) // link-local address
+		if err := routers.Serve(ctx, lab.Bridge, func(mac string) bool { return mac == bootMAC }, log); err != nil {
 			t.Error(err)
 		}
 	}()
