@@ -46,7 +46,6 @@ func Serve(ctx context.Context, conn net.PacketConn, files fs.FS, log *slog.Logg
 	return nil
 }
 
-
 // maxName limits what of a name is logged.
 const maxName = 128
 
