@@ -63,7 +63,7 @@
 //	    hardware_agent["controllers/hardware/agent/..."]
 //	    hardware_direct["controllers/hardware/direct"]
 //	    hardware_identity["controllers/hardware/identity"]
-//	    hardware_netboot["controllers/hardware/netboot"]
+//	    hardware_netboot["controllers/hardware/netboot/..."]
 //	    hardware_redfish["controllers/hardware/redfish"]
 //	  end
 //	  subgraph kit["shared by the controllers"]

@@ -91,7 +91,7 @@ func TestWhatIsNotUnderstoodGetsTheUsageLine(t *testing.T) {
 		{[]string{"image", "pack", filepath.Join(dir, "none")}, cli.ExitFailed, []string{"no such file"}},
 		{[]string{"image", "pack", dir}, cli.ExitFailed, []string{"software"}},
 		{[]string{"image", "ramdisk"}, cli.ExitUsage, []string{"--agent", "usage: ingot image ramdisk"}},
-		{[]string{"image", "ramdisk", "--agent", "main.go", "-o", filepath.Join(dir, "r")}, cli.ExitFailed, []string{"Linux program", "make build"}},
+		{[]string{"image", "ramdisk", "--agent", "main.go", "--kernel", dir, "-o", filepath.Join(dir, "r")}, cli.ExitFailed, []string{"Linux program", "make build"}},
 		{[]string{"demo", "--plain"}, cli.ExitFailed, []string{"ingot-demo", "make demo"}},
 		{[]string{"version", "now"}, cli.ExitUsage, []string{"usage: ingot version"}},
 	} {
@@ -111,8 +111,8 @@ func TestWhatIsNotUnderstoodGetsTheUsageLine(t *testing.T) {
 }
 
 func TestARamdiskIsMadeOfAStaticProgramOnly(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "agent.cpio.zst")
-	status, _, stderr := ingot("image", "ramdisk", "--agent", "/bin/sh", "-o", out)
+	out := filepath.Join(t.TempDir(), "boot")
+	status, _, stderr := ingot("image", "ramdisk", "--agent", "/bin/sh", "--kernel", t.TempDir(), "-o", out)
 	if status != cli.ExitFailed || !strings.Contains(stderr, "CGO_ENABLED=0") {
 		t.Errorf("a dynamically linked program: status %d: %s", status, stderr)
 	}

@@ -123,15 +123,15 @@ func (k *Kernel) Serving(alias string) []string {
 	}
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(k.Modules)) {
-		if slices.ContainsFunc(k.Modules[name].Aliases, func(pattern string) bool { return matches(pattern, alias) }) {
+		if slices.ContainsFunc(k.Modules[name].Aliases, func(pattern string) bool { return isMatch(pattern, alias) }) {
 			out = append(out, name)
 		}
 	}
 	return out
 }
 
-// matches compares a modalias with a pattern as fnmatch(3) does. A pattern that is malformed matches nothing.
-func matches(pattern, alias string) bool {
+// isMatch compares a modalias with a pattern as fnmatch(3) does. A pattern that is malformed matches nothing.
+func isMatch(pattern, alias string) bool {
 	if !strings.ContainsAny(pattern, "*?[") {
 		return pattern == alias
 	}

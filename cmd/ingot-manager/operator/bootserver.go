@@ -71,7 +71,7 @@ func (s *bootServer) checkReady(*http.Request) error {
 func (s *bootServer) checkFiles() error {
 	for _, name := range s.requiredFiles {
 		if _, err := fs.Stat(s.files, name); err != nil {
-			return fmt.Errorf("boot.files lacks a file of the agent: %w: `ingot image ramdisk` makes the initrd", err)
+			return fmt.Errorf("boot.files lacks a file of the agent: %w: `ingot image ramdisk` makes them", err)
 		}
 	}
 	return nil

@@ -75,6 +75,11 @@ and those of --ca. The same inputs give the same bytes.`,
 
 // makeRamdisk unpacks what is packed below a temporary directory and writes the files.
 func makeRamdisk(ctx context.Context, opts ramdiskOptions, stderr io.Writer) (err error) {
+	agent, err := openAgent(opts.agent)
+	if err != nil {
+		return err
+	}
+	defer agent.Close()
 	work, err := os.MkdirTemp("", "ingot-ramdisk-*")
 	if err != nil {
 		return err
@@ -96,7 +101,7 @@ func makeRamdisk(ctx context.Context, opts ramdiskOptions, stderr io.Writer) (er
 	if tree.Files[systemRoots], err = readRoots(opts); err != nil {
 		return err
 	}
-	if err := writeBootFiles(opts, k, tree, report); err != nil {
+	if err := writeBootFiles(opts, agent, k, tree, report); err != nil {
 		return err
 	}
 	fmt.Fprintf(stderr, "kernel %s with %d modules and %d firmware files in %s\n", report.Release, len(report.Modules), len(report.Firmware), opts.output)
@@ -197,12 +202,7 @@ func readRoots(opts ramdiskOptions) ([]byte, error) {
 }
 
 // writeBootFiles writes the files of the boot service.
-func writeBootFiles(opts ramdiskOptions, k *kernel.Kernel, tree ramdisk.Tree, report ramdisk.Report) (err error) {
-	agent, err := openAgent(opts.agent)
-	if err != nil {
-		return err
-	}
-	defer agent.Close()
+func writeBootFiles(opts ramdiskOptions, agent *os.File, k *kernel.Kernel, tree ramdisk.Tree, report ramdisk.Report) (err error) {
 	info, err := agent.Stat()
 	if err != nil {
 		return err

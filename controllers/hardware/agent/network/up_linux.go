@@ -75,8 +75,8 @@ func Up(ctx context.Context, config Config) error {
 // up is one run of Up.
 type up struct{ Config }
 
-// wait calls done until it returns true or the time is over, and returns false in this case.
-func (u *up) wait(ctx context.Context, limit time.Duration, done func() bool) bool {
+// isDoneWithin calls done until it returns true or the time is over, and returns false in this case.
+func (u *up) isDoneWithin(ctx context.Context, limit time.Duration, done func() bool) bool {
 	end := u.Clock.Now().Add(limit)
 	for !done() {
 		if u.Clock.Now().After(end) || u.Clock.Sleep(ctx, poll) != nil {
@@ -97,7 +97,7 @@ func (u *up) findLinks(ctx context.Context) ([]netlink.Link, error) {
 	}
 	var found []netlink.Link
 	var missing, seen []string
-	u.wait(ctx, linkTimeout, func() bool {
+	u.isDoneWithin(ctx, linkTimeout, func() bool {
 		found, missing, seen = matchLinks(wanted)
 		return len(found) > 0 && len(missing) == 0
 	})
@@ -193,7 +193,7 @@ func (u *up) waitForCarrier(ctx context.Context, links []netlink.Link) error {
 			return err == nil && now.Attrs().RawFlags&rawFlagLowerUp != 0
 		})
 	}
-	if !u.wait(ctx, linkTimeout, hasCarrier) {
+	if !u.isDoneWithin(ctx, linkTimeout, hasCarrier) {
 		return fmt.Errorf("no link at %s after %s: look at the cable, the transceiver and the switch port", strings.Join(names, ", "), linkTimeout)
 	}
 	return nil

@@ -103,7 +103,10 @@ func (n Network) Answer(request *dhcpv4.DHCPv4, address netip.Addr, toProxyPort 
 	if n.Lease != nil {
 		n.addLease(reply, request, address)
 	}
-	if stage != StageSystem && !n.addBoot(reply, request, stage) && n.Lease == nil {
+	switch {
+	case n.hasBoot(request, stage):
+		n.addBoot(reply, request, stage)
+	case n.Lease == nil && stage != StageSystem:
 		return nil
 	}
 	return reply
@@ -161,35 +164,38 @@ func (n Network) addLease(reply, request *dhcpv4.DHCPv4, address netip.Addr) {
 	reply.UpdateOption(dhcpv4.OptRenewTimeValue(n.Lease.Time / 2))
 }
 
-// addBoot adds what the stage boots, and returns false when there is nothing for it.
-func (n Network) addBoot(reply, request *dhcpv4.DHCPv4, stage Stage) bool {
+// hasBoot reports whether there is something to boot for the stage.
+func (n Network) hasBoot(request *dhcpv4.DHCPv4, stage Stage) bool {
+	program, found := n.programFor(request)
+	switch stage {
+	case StageIPXE:
+		return true
+	case StageHTTP:
+		return found && program.URL != ""
+	case StagePXE:
+		return found && program.File != ""
+	}
+	return false
+}
+
+// addBoot adds what the stage boots.
+func (n Network) addBoot(reply, request *dhcpv4.DHCPv4, stage Stage) {
+	program, _ := n.programFor(request)
 	switch stage {
 	case StageIPXE:
 		n.addVendor(reply, request, vendorPXE)
 		// Without no-pxedhcp iPXE waits some seconds for an answer from port 4011.
 		reply.UpdateOption(dhcpv4.OptGeneric(optionIPXE, []byte{encapsulatedNoPXE, 1, 1}))
 		setBootFile(reply, n.BootURL+"/boot/"+request.ClientHWAddr.String())
-		return true
 	case StageHTTP:
-		program, found := n.programFor(request)
-		if !found || program.URL == "" {
-			return false
-		}
 		n.addVendor(reply, request, vendorHTTP)
 		setBootFile(reply, program.URL)
-		return true
 	case StagePXE:
-		program, found := n.programFor(request)
-		if !found || program.File == "" {
-			return false
-		}
 		n.addVendor(reply, request, vendorPXE)
 		reply.UpdateOption(dhcpv4.OptGeneric(optionPXEVendor, []byte{pxeDiscoveryControl, 1, 8, 255}))
 		reply.UpdateOption(dhcpv4.OptTFTPServerName(n.Server.String()))
 		setBootFile(reply, program.File)
-		return true
 	}
-	return false
 }
 
 // programFor returns the program for the first architecture of the client that has one.

@@ -90,8 +90,12 @@ func TestEachStageGetsWhatItCanBoot(t *testing.T) {
 }
 
 func TestALeaseIsGivenToWhoAsksForItsAddress(t *testing.T) {
-	wants := func(ip string) dhcpv4.Modifier { return dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(net.ParseIP(ip).To4())) }
-	of := func(ip string) dhcpv4.Modifier { return dhcpv4.WithOption(dhcpv4.OptServerIdentifier(net.ParseIP(ip).To4())) }
+	wants := func(ip string) dhcpv4.Modifier {
+		return dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(net.ParseIP(ip).To4()))
+	}
+	of := func(ip string) dhcpv4.Modifier {
+		return dhcpv4.WithOption(dhcpv4.OptServerIdentifier(net.ParseIP(ip).To4()))
+	}
 	for _, c := range []struct {
 		name    string
 		request *dhcpv4.DHCPv4

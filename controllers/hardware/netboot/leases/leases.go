@@ -57,7 +57,7 @@ func Assign(assigned map[string]netip.Addr, r Range, mac string, isKnown func(ma
 	if out == nil {
 		out = map[string]netip.Addr{}
 	}
-	if address, found := out[mac]; found && r.contains(address) {
+	if address, found := out[mac]; found && r.isIn(address) {
 		return out, nil
 	}
 	delete(out, mac)
@@ -74,7 +74,7 @@ func Assign(assigned map[string]netip.Addr, r Range, mac string, isKnown func(ma
 	return out, nil
 }
 
-func (r Range) contains(a netip.Addr) bool { return !a.Less(r.First) && !r.Last.Less(a) }
+func (r Range) isIn(a netip.Addr) bool { return !a.Less(r.First) && !r.Last.Less(a) }
 
 // findFree returns the first free address at or behind the place of the MAC address.
 func (r Range) findFree(assigned map[string]netip.Addr, mac string) (netip.Addr, bool) {

@@ -33,45 +33,58 @@ func Serve(ctx context.Context, name string, isHost func(mac string) bool, log *
 		}
 	})
 	defer stop()
-	// Without it the socket gets the messages of all kinds.
-	var filter ipv6.ICMPFilter
-	filter.SetAll(true)
-	filter.Accept(ipv6.ICMPTypeRouterSolicitation)
-	if err := errors.Join(conn.SetICMPFilter(&filter), conn.JoinGroup(netip.MustParseAddr("ff02::2"))); err != nil {
+	if err := receiveSolicitations(conn); err != nil {
 		return errors.Join(fmt.Errorf("router solicitations on %s: %w", name, err), conn.Close())
 	}
 	for {
-		message, _, from, err := conn.ReadFrom()
+		err := answerNext(conn, isHost, log)
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {
-			var netErr net.Error
-			if errors.As(err, &netErr) {
-				return fmt.Errorf("router solicitations on %s: %w", name, err)
-			}
-			continue // A message that is malformed.
-		}
-		solicitation, ok := message.(*ndp.RouterSolicitation)
-		mac, known := sourceOf(solicitation, ok)
-		if !known || !isHost(mac) || !from.IsLinkLocalUnicast() {
-			continue
-		}
-		if err := conn.WriteTo(&ndp.RouterAdvertisement{CurrentHopLimit: 64}, nil, from); err != nil {
-			log.Warn("a router solicitation is not answered", "mac", mac, "error", err)
+			return fmt.Errorf("router solicitations on %s: %w", name, err)
 		}
 	}
 }
 
-// sourceOf returns the MAC address that the solicitation names.
-func sourceOf(solicitation *ndp.RouterSolicitation, ok bool) (string, bool) {
+// answerNext waits for the next message and answers it when a host asks. The error is that of a connection that cannot be used any more.
+func answerNext(conn *ndp.Conn, isHost func(mac string) bool, log *slog.Logger) error {
+	message, _, from, err := conn.ReadFrom()
+	if err != nil {
+		var netErr net.Error
+		if errors.As(err, &netErr) {
+			return err
+		}
+		return nil // A message that is malformed.
+	}
+	mac := sourceOf(message)
+	if mac == "" || !from.IsLinkLocalUnicast() || !isHost(mac) {
+		return nil
+	}
+	if err := conn.WriteTo(&ndp.RouterAdvertisement{CurrentHopLimit: 64}, nil, from); err != nil {
+		log.Warn("a router solicitation is not answered", "mac", mac, "error", err)
+	}
+	return nil
+}
+
+// receiveSolicitations makes the connection receive what is sent to all routers, and router solicitations only.
+func receiveSolicitations(conn *ndp.Conn) error {
+	var filter ipv6.ICMPFilter
+	filter.SetAll(true)
+	filter.Accept(ipv6.ICMPTypeRouterSolicitation)
+	return errors.Join(conn.SetICMPFilter(&filter), conn.JoinGroup(netip.MustParseAddr("ff02::2")))
+}
+
+// sourceOf returns the MAC address that the solicitation names; empty when it names none.
+func sourceOf(message ndp.Message) string {
+	solicitation, ok := message.(*ndp.RouterSolicitation)
 	if !ok {
-		return "", false
+		return ""
 	}
 	for _, option := range solicitation.Options {
 		if address, ok := option.(*ndp.LinkLayerAddress); ok && address.Direction == ndp.Source {
-			return address.Addr.String(), true
+			return address.Addr.String()
 		}
 	}
-	return "", false
+	return ""
 }
