@@ -39,7 +39,7 @@ func TestAServerBootsTheAgentOverPXEAndIsInstalled(t *testing.T) {
 	}
 	boot := os.Getenv("INGOT_VM_BOOT")
 	if boot == "" {
-		t.Skip("INGOT_VM_BOOT")
+		t.Skip("INGOT_VM_BOOT names no directory made by ingot image ramdisk")
 	}
 	if err := lab.MakeBridge(); err != nil {
 		t.Fatal(err)
