@@ -61,6 +61,7 @@
 //	  subgraph metal["hardware: ports and adapters"]
 //	    hardware["controllers/hardware"]
 //	    hardware_agent["controllers/hardware/agent/..."]
+//	    hardware_cmdline["controllers/hardware/cmdline"]
 //	    hardware_direct["controllers/hardware/direct"]
 //	    hardware_identity["controllers/hardware/identity"]
 //	    hardware_netboot["controllers/hardware/netboot/..."]
@@ -109,7 +110,7 @@
 //	  cmd_ingot_demo --> cmd_ingot
 //	  controllers --> host & inuse & machine & nodepool & nodeprovider & nodetype & osimage & remainingnode & rollout & tenant & validation
 //	  admission --> plan_feasibility & plan_rendering & plan_revision
-//	  hardware_agent --> hardware
+//	  hardware_agent --> hardware & hardware_cmdline
 //	  hardware_direct --> hardware_netboot
 //	  hardware_netboot --> hardware_agent & hardware_identity
 //	  hardware_redfish --> hardware & hardware_identity

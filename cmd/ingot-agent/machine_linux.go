@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +19,8 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/blockdev"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/modules"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/network"
-	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/sysfs"
+	"github.com/ingot-dev/ingot/controllers/hardware/cmdline"
 )
 
 // mountKernelFilesystems mounts /proc, /sys and /dev for process 1. It skips those that are already mounted.
@@ -40,8 +41,13 @@ func mountKernelFilesystems() error {
 // moduleInterval is the time between two looks for devices that have appeared.
 const moduleInterval = time.Second
 
-// prepareMachine loads the modules of the devices, and goes on with those that appear until ctx ends, and brings up the network.
-func prepareMachine(ctx context.Context, log *slog.Logger, root fs.FS) error {
+// defaultRemaining is how long the network may take where the command line does not say when the attempt ends.
+const defaultRemaining = time.Hour
+
+// prepareMachine loads the modules of the devices, and goes on with those that appear until ctx ends, sets the clock, and brings up the network. It
+// returns when the network is up, or when the attempt has ended.
+func prepareMachine(ctx context.Context, log *slog.Logger, root fs.FS, line cmdline.Arguments) error {
+	setClock(log, line)
 	loader, err := newLoader(log, root)
 	if err != nil {
 		// A kernel that has all drivers in itself needs no modules.
@@ -50,20 +56,29 @@ func prepareMachine(ctx context.Context, log *slog.Logger, root fs.FS) error {
 		loader.LoadForDevices()
 		go loader.Watch(ctx, agent.SystemClock{}, moduleInterval)
 	}
-	line, err := fs.ReadFile(root, "proc/cmdline")
-	if err != nil {
-		return fmt.Errorf("reading the kernel command line: %w", err)
-	}
-	settings, err := network.Parse(string(line))
-	if err != nil {
-		return fmt.Errorf("the kernel command line: %w", err)
-	}
-	config := network.Config{Settings: settings, Clock: agent.SystemClock{}, Log: log, WriteResolver: writeResolver}
-	if base, err := url.Parse(kernelArgument(string(line), protocol.ArgURL)); err == nil {
+	config := network.Config{Network: line.Network, Clock: agent.SystemClock{}, Log: log, WriteResolver: writeResolver}
+	if base, err := url.Parse(line.URL); err == nil {
 		// A host name leaves the target open.
 		config.Target, _ = netip.ParseAddr(base.Hostname())
 	}
-	return network.Up(ctx, config)
+	attempt, end := context.WithTimeout(ctx, cmp.Or(line.Remaining(), defaultRemaining))
+	defer end()
+	return network.Up(attempt, ctx, config)
+}
+
+// setClock corrects the clock of the system. The clock of the server's firmware is left to the system that is installed.
+func setClock(log *slog.Logger, line cmdline.Arguments) {
+	now := time.Now()
+	right, isWrong := line.CorrectTime(now)
+	if !isWrong {
+		return
+	}
+	value := syscall.NsecToTimeval(right.UnixNano())
+	if err := syscall.Settimeofday(&value); err != nil {
+		log.Error("the clock is wrong and cannot be set", "seen", now.UTC(), "expected", right.UTC(), "error", err)
+		return
+	}
+	log.Warn("the clock was wrong and is set: look at the server's battery, and whether its clock has the local time", "seen", now.UTC(), "set", right.UTC())
 }
 
 // writeResolver writes the name servers where Go's resolver reads them.

@@ -10,13 +10,16 @@ import (
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent"
+	"github.com/ingot-dev/ingot/controllers/hardware/cmdline"
 )
 
 // The agent runs on Linux only. These functions exist so that the module compiles on other systems.
 
 func mountKernelFilesystems() error { return errors.ErrUnsupported }
 
-func prepareMachine(context.Context, *slog.Logger, fs.FS) error { return errors.ErrUnsupported }
+func prepareMachine(context.Context, *slog.Logger, fs.FS, cmdline.Arguments) error {
+	return errors.ErrUnsupported
+}
 
 func loadNamed(*slog.Logger, []string) error { return errors.ErrUnsupported }
 

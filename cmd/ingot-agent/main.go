@@ -6,20 +6,18 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent"
-	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/sysfs"
+	"github.com/ingot-dev/ingot/controllers/hardware/cmdline"
 )
 
 func main() {
@@ -40,12 +38,13 @@ func main() {
 		}
 	}
 	root := os.DirFS("/")
+	line := readCommandLine(log, root)
 	if isInit {
-		if err := prepareMachine(ctx, log, root); err != nil {
+		if err := prepareMachine(ctx, log, root, line); err != nil {
 			log.Error("the server has no network", "error", err)
 		}
 	}
-	exitAction, err := run(ctx, log, root)
+	exitAction, err := run(ctx, log, root, line)
 	if err != nil {
 		log.Error("the agent ends with an error", "error", err)
 	}
@@ -59,15 +58,24 @@ func main() {
 	}
 }
 
-// run reads the kernel command line and runs the agent.
-func run(ctx context.Context, log *slog.Logger, root fs.FS) (agent.ExitAction, error) {
-	line, err := fs.ReadFile(root, "proc/cmdline")
+// readCommandLine returns what the kernel command line says. What cannot be used is logged and left out: the agent then says what it lacks.
+func readCommandLine(log *slog.Logger, root fs.FS) cmdline.Arguments {
+	text, err := fs.ReadFile(root, "proc/cmdline")
 	if err != nil {
-		return agent.PowerOff, fmt.Errorf("reading the kernel command line: %w", err)
+		log.Error("reading the kernel command line", "error", err)
 	}
+	line, err := cmdline.Parse(string(text))
+	if err != nil {
+		log.Error("a part of the kernel command line is not used", "error", err)
+	}
+	return line
+}
+
+// run runs the agent.
+func run(ctx context.Context, log *slog.Logger, root fs.FS, line cmdline.Arguments) (agent.ExitAction, error) {
 	waitForDisks := sync.OnceValue(func() error { return sysfs.WaitForDisks(ctx, root, agent.SystemClock{}) })
 	return agent.Run(ctx, agent.Config{
-		URL: kernelArgument(string(line), protocol.ArgURL), Token: kernelArgument(string(line), protocol.ArgToken), Log: log,
+		URL: line.URL, Token: line.Token, Log: log,
 		Inventory: func(context.Context) (hardware.Inventory, error) {
 			waitErr := waitForDisks()
 			inventory, err := sysfs.ReadInventory(root)
@@ -80,15 +88,4 @@ func run(ctx context.Context, log *slog.Logger, root fs.FS) (agent.ExitAction, e
 			return openDisks(root)
 		},
 	})
-}
-
-// kernelArgument returns the value of the kernel argument, "" when it is missing. Of several it returns the last, as the kernel does.
-func kernelArgument(line, name string) string {
-	value := ""
-	for _, word := range strings.Fields(line) {
-		if key, rest, found := strings.Cut(word, "="); found && key == name {
-			value = rest
-		}
-	}
-	return value
 }

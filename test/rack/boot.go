@@ -8,7 +8,7 @@ import (
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent"
-	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
+	"github.com/ingot-dev/ingot/controllers/hardware/cmdline"
 	"github.com/ingot-dev/ingot/test/rack/ipxe"
 )
 
@@ -96,8 +96,12 @@ func (s *Server) runAgent(ctx context.Context, arguments []string) outcome {
 	// A ramdisk ends with its kernel, the server's power may outlive it.
 	ctx, panics := context.WithCancelCause(ctx)
 	defer panics(nil)
+	line, err := cmdline.Parse(strings.Join(arguments, " "))
+	if err != nil {
+		return s.hang(ctx, "the command line", err)
+	}
 	next, err := agent.Run(ctx, agent.Config{
-		URL: argument(arguments, protocol.ArgURL), Token: argument(arguments, protocol.ArgToken),
+		URL: line.URL, Token: line.Token,
 		HTTP: &http.Client{Transport: &agentTransport{server: s, next: s.rack.transport, panics: panics, marked: map[Step]bool{}}},
 		Disks: func(context.Context) ([]agent.Disk, []hardware.UnusableDisk, error) {
 			disks, err := s.openDisks(ctx)
@@ -123,17 +127,6 @@ func (s *Server) runAgent(ctx context.Context, arguments []string) outcome {
 		return outcomeReboot
 	}
 	return outcomePowerOff
-}
-
-// argument returns the value of NAME=VALUE on a kernel command line. The last one counts, as it does for the kernel.
-func argument(arguments []string, name string) string {
-	value := ""
-	for _, word := range arguments {
-		if v, ok := strings.CutPrefix(word, name+"="); ok {
-			value = v
-		}
-	}
-	return value
 }
 
 // hang keeps a server that cannot continue powered on and shows a message until the power is lost.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
+	"github.com/ingot-dev/ingot/controllers/hardware/cmdline"
 )
 
 // Disk is a block device. A write is on the medium only after the next Sync.
@@ -225,10 +226,10 @@ func runOperation(ctx context.Context, config Config, client *client, reports *r
 func (c Config) complete() (Config, error) {
 	base, err := url.Parse(c.URL)
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
-		return c, fmt.Errorf("%s: expected the boot service's base URL, seen %q", protocol.ArgURL, c.URL)
+		return c, fmt.Errorf("%s: expected the boot service's base URL, seen %q", cmdline.ArgURL, c.URL)
 	}
 	if c.Token == "" || c.Disks == nil || c.Inventory == nil {
-		return c, fmt.Errorf("%s, Config.Disks and Config.Inventory are required", protocol.ArgToken)
+		return c, fmt.Errorf("%s, Config.Disks and Config.Inventory are required", cmdline.ArgToken)
 	}
 	return c.withDefaults(), nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
+	"github.com/ingot-dev/ingot/controllers/hardware/cmdline"
 	"github.com/ingot-dev/ingot/controllers/hardware/direct"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 	"github.com/ingot-dev/ingot/controllers/hardware/redfish"
@@ -213,7 +214,7 @@ func (r *rig) bootDisk() {
 // serverDisk is the disk of the server.
 var serverDisk = hardware.Disk{Name: "/dev/nvme0n1", SerialNumber: "S1", SizeBytes: 64 << 30}
 
-var tokenArgument = regexp.MustCompile(protocol.ArgToken + `=(\S+)`)
+var tokenArgument = regexp.MustCompile(cmdline.ArgToken + `=(\S+)`)
 
 func (r *rig) bootNetwork(now time.Time) {
 	status, body := r.request(http.MethodGet, "/boot/"+bootMAC, nil)

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
-	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
+	"github.com/ingot-dev/ingot/controllers/hardware/cmdline"
 )
 
 // maxBoots is the number of boot documents that one attempt may use. One more fails the attempt.
@@ -170,7 +170,7 @@ func (s *Service) prepareAgentDocument(ctx context.Context, session Session, mac
 	case scriptBoot:
 		s.options.Count(string(kind))
 		s.log(session).Info("boot document served", "boot", session.Boots, "from", address)
-		return s.bootScript(session, key, settings.URL), nil
+		return s.bootScript(session, key, settings, now), nil
 	case scriptWait:
 		s.options.Count(string(kind))
 		s.log(session).Warn("boot document refused while the agent is at work", "boot", session.Boots, "from", address, "agent", session.Agent.Address)
@@ -240,9 +240,8 @@ func (s *Service) countBoot(session *Session, address, base string, now time.Tim
 // The request is relative to the address that the document came from (https://ipxe.org/cmd/imgexec), because that one leads here. Without it: the
 // address of the NodeProvider is wrong, and the request that would say so goes to the wrong address too. ${errno} is iPXE's last error, of which
 // https://ipxe.org/ has a page.
-func (s *Service) bootScript(session Session, key []byte, base string) string {
-	token := signToken(key, claims{hostUID: session.HostUID, attempt: session.Number, boot: int64(session.Boots), expires: session.Deadline})
-	arguments := append([]string{"initrd=initrd", protocol.ArgURL + "=" + base, protocol.ArgToken + "=" + token}, s.options.KernelArguments...)
+func (s *Service) bootScript(session Session, key []byte, settings HostSettings, now time.Time) string {
+	arguments := append([]string{"initrd=initrd"}, s.agentArguments(session, key, settings, now)...)
 	return fmt.Sprintf(`#!ipxe
 set failed kernel
 kernel %[1]s/files/kernel?mac=%[3]s&boot=%[4]d %[2]s || goto failed
@@ -256,7 +255,17 @@ set error ${errno}
 sleep 10
 chain --replace --autofree /boot/%[3]s?failed=${failed}&errno=${error} ||
 chain --replace --autofree %[1]s/boot/%[3]s || goto again
-`, base, strings.Join(arguments, " "), session.BootMAC, session.Boots)
+`, settings.URL, strings.Join(arguments, " "), session.BootMAC, session.Boots)
+}
+
+// agentArguments returns the kernel arguments of the agent for the current boot of the session. They hold the boot's token: never log them.
+func (s *Service) agentArguments(session Session, key []byte, settings HostSettings, now time.Time) []string {
+	line := cmdline.Arguments{
+		URL: settings.URL, Host: session.Namespace + "/" + session.Name, Attempt: session.Number, Time: now, Deadline: session.Deadline, Network: settings.Network,
+		Token: signToken(key, claims{hostUID: session.HostUID, attempt: session.Number, boot: int64(session.Boots), expires: session.Deadline}),
+	}
+	line.Network.MAC = session.BootMAC
+	return append(line.Words(), s.options.KernelArguments...)
 }
 
 // waitScript returns the iPXE script of a server that has to wait because the agent of its host is at work.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
+	"github.com/ingot-dev/ingot/controllers/hardware/cmdline"
 )
 
 const (
@@ -73,6 +74,8 @@ type HostSettings struct {
 	StrictIdentity bool
 	// CABundle has certificates in PEM that the agent trusts image servers by; empty: those of the ramdisk only.
 	CABundle string
+	// Network is how the agent brings up the network of the server, beside the MAC address of the boot NIC.
+	Network cmdline.Network
 }
 
 // Service serves boot documents and agents. It implements http.Handler. It holds no state that another replica would need.

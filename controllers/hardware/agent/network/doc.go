@@ -1,5 +1,6 @@
-// Package network brings up the network of the installer's ramdisk: the interface that the server boots from, with a VLAN or a bond where the
-// boot document names one, and addresses from DHCP, from router advertisements or as given.
+// Package network brings up the network of the installer's ramdisk: the interface that the server boots from, with the VLAN, the bond and the
+// addresses that the kernel command line names, or with addresses from DHCP and router advertisements.
 //
-// The settings stand on the kernel command line, so that they are the same for a boot document, a unified kernel image and virtual media.
+// Nothing is given up before the attempt ends: a cable may be plugged in, a switch port corrected and a DHCP server started meanwhile. What is missing
+// is reported as a Failure when it lasts, and again at intervals.
 package network

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/netip"
-	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/vishvananda/netlink"
+
+	"github.com/ingot-dev/ingot/controllers/hardware/cmdline"
 )
 
 // Clock returns the time and sleeps.
@@ -22,236 +23,180 @@ type Clock interface {
 
 // Config configures Up.
 type Config struct {
-	Settings Settings
-	Clock    Clock
-	Log      *slog.Logger
+	Network cmdline.Network
+	Clock   Clock
+	Log     *slog.Logger
 	// Target is the address of the boot service, which decides the family of the address that the server needs; invalid: any does.
 	Target netip.Addr
 	// WriteResolver writes the name servers where the program's resolver reads them.
 	WriteResolver func(content string) error
+	// OnFailure is called when something is missing for patience, and again at intervals; nil: it is only logged.
+	OnFailure func(*Failure)
+	// Patience is how long something may be missing before it is reported. 0 means 45 seconds: drivers of cards with many ports take 10 to 30, and a
+	// switch that learns of a link by spanning tree blocks it for 30.
+	Patience time.Duration
 }
 
 const (
-	// linkTimeout is how long an interface may take to appear and to get a link: drivers of cards with many ports take a minute, and a switch
-	// that learns of the link by spanning tree keeps it blocked for another half.
-	linkTimeout = 3 * time.Minute
-	// addressTimeout is how long the network may take to give an address.
-	addressTimeout = 5 * time.Minute
-	poll           = 250 * time.Millisecond
+	defaultPatience = 45 * time.Second
+	poll            = 250 * time.Millisecond
 )
 
-// Up brings up the network and returns when the server has an address. Until ctx ends, leases are renewed. The error says what is missing and
-// what was seen instead.
-func Up(ctx context.Context, config Config) error {
+// Up brings up the network and returns when the server has an address and a route to the boot service, or with a *Failure in the error when ctx ends
+// before. Leases are renewed until background ends.
+func Up(ctx, background context.Context, config Config) error {
+	if config.Patience <= 0 {
+		config.Patience = defaultPatience
+	}
 	if loopback, err := netlink.LinkByName("lo"); err == nil {
 		if err := netlink.LinkSetUp(loopback); err != nil {
 			config.Log.Warn("the loopback interface is not up", "error", err)
 		}
 	}
-	u := &up{Config: config}
+	u := &up{Config: config, background: background, resolvers: map[string][]netip.Addr{}, answers: map[string]string{}}
 	links, err := u.findLinks(ctx)
 	if err != nil {
 		return err
 	}
-	if config.Settings.Bond != nil {
-		if links, err = u.addBond(links); err != nil {
-			return err
-		}
-	}
-	if err := u.waitForCarrier(ctx, links); err != nil {
+	if links, err = u.prepareLinks(ctx, links); err != nil {
 		return err
 	}
-	if config.Settings.VLAN != 0 {
-		if links, err = u.addVLANs(links); err != nil {
-			return err
-		}
-	}
-	if len(config.Settings.Addresses) > 0 {
-		return u.setAddresses(links[0])
+	if len(config.Network.Addresses) > 0 {
+		return u.useStatic(ctx, links[0])
 	}
 	return u.askForAddress(ctx, links)
 }
 
 // up is one run of Up.
-type up struct{ Config }
+type up struct {
+	Config
+	background context.Context
 
-// isDoneWithin calls done until it returns true or the time is over, and returns false in this case.
-func (u *up) isDoneWithin(ctx context.Context, limit time.Duration, done func() bool) bool {
-	end := u.Clock.Now().Add(limit)
-	for !done() {
-		if u.Clock.Now().After(end) || u.Clock.Sleep(ctx, poll) != nil {
+	mu sync.Mutex
+	// chosen is the index of the interface whose lease is used; 0: none is.
+	chosen int
+	// resolvers are the name servers by who named them.
+	resolvers map[string][]netip.Addr
+	domain    string
+	// answers are the last answers of servers and routers by interface, for a person.
+	answers map[string]string
+}
+
+// wait calls isDone until it returns true. What is missing is reported when it lasts, and returned when ctx ends.
+func (u *up) wait(ctx context.Context, isDone func() bool, failure func() *Failure) error {
+	reportAt := u.Clock.Now().Add(u.Patience)
+	for !isDone() {
+		if err := u.Clock.Sleep(ctx, poll); err != nil {
+			return errors.Join(failure(), err)
+		}
+		if now := u.Clock.Now(); !now.Before(reportAt) {
+			startIdlePorts()
+			u.report(failure())
+			reportAt = now.Add(u.Patience)
+		}
+	}
+	return nil
+}
+
+// report logs a failure and passes it on.
+func (u *up) report(failure *Failure) {
+	failure.NICs = ListNICs()
+	u.Log.Error("the network is not up", "reason", string(failure.Reason), "error", failure.Message, "look", failure.Look, "interfaces", describe(failure.NICs))
+	if u.OnFailure != nil {
+		u.OnFailure(failure)
+	}
+}
+
+// fail returns a failure of the kernel.
+func (u *up) fail(what string, err error) error {
+	failure := &Failure{Reason: SetupFailed, Message: what + ": " + err.Error(), Look: "look at the kernel's messages, and at the NodeProvider's spec.redfish.netboot.network"}
+	u.report(failure)
+	return failure
+}
+
+// findLinks waits until the interfaces of the configuration are there.
+func (u *up) findLinks(ctx context.Context) ([]netlink.Link, error) {
+	if bond := u.Network.Bond; bond != nil {
+		return u.findMembers(ctx, *bond)
+	}
+	var links []netlink.Link
+	err := u.wait(ctx, func() bool {
+		ports, err := listPorts()
+		if err != nil {
 			return false
 		}
-	}
-	return true
+		if u.Network.MAC == "" {
+			links = nil
+			for _, p := range ports {
+				links = append(links, p.link)
+			}
+			return len(links) > 0
+		}
+		boot, found := findPort(ports, u.Network.MAC)
+		links = []netlink.Link{boot.link}
+		return found
+	}, func() *Failure { return missingNIC(u.Network.MAC) })
+	return links, err
 }
 
-// findLinks waits until the interfaces of the settings are there.
-func (u *up) findLinks(ctx context.Context) ([]netlink.Link, error) {
-	var wanted []string
-	switch {
-	case u.Settings.Bond != nil:
-		wanted = u.Settings.Bond.MACs
-	case u.Settings.MAC != "":
-		wanted = []string{u.Settings.MAC}
+func missingNIC(mac string) *Failure {
+	nics := ListNICs()
+	if mac == "" {
+		return &Failure{Reason: NICMissing, Message: "the server has no network interface", Look: "look whether the ramdisk has the module of its card", NICs: nics}
 	}
-	var found []netlink.Link
-	var missing, seen []string
-	u.isDoneWithin(ctx, linkTimeout, func() bool {
-		found, missing, seen = matchLinks(wanted)
-		return len(found) > 0 && len(missing) == 0
-	})
-	switch {
-	case len(missing) > 0:
-		return nil, fmt.Errorf("no interface has the MAC address %s; seen: %s: is it the boot MAC of this server, and does the ramdisk have the card's module?",
-			strings.Join(missing, ", "), orNone(seen))
-	case len(found) == 0:
-		return nil, errors.New("the server has no network interface: does the ramdisk have the module of its card?")
+	return &Failure{
+		Reason: NICMissing, Message: fmt.Sprintf("expected an interface with the MAC address %s, seen: %s", mac, describe(nics)), NICs: nics,
+		Look: "look whether spec.bootMACAddress of the host is an address of this server, and whether the ramdisk has the module of its card",
 	}
-	return found, nil
 }
 
-// matchLinks returns the interfaces with hardware whose MAC address is wanted, or all when none is.
-func matchLinks(wanted []string) (found []netlink.Link, missing, seen []string) {
-	links, err := netlink.LinkList()
+// memberWait is how long further members of a bond may take after the first: the ports of one card appear one after the other.
+const memberWait = 15 * time.Second
+
+// findMembers waits for the members of the bond. A member that does not appear is left out, because a bond is there for the failure of a port.
+func (u *up) findMembers(ctx context.Context, bond cmdline.Bond) ([]netlink.Link, error) {
+	var links []netlink.Link
+	var missing []string
+	var firstSeen time.Time
+	err := u.wait(ctx, func() bool {
+		if links, missing = listMembers(bond, u.Network.MAC); len(links) == 0 {
+			return false
+		}
+		if firstSeen.IsZero() {
+			firstSeen = u.Clock.Now()
+		}
+		isComplete := len(bond.MACs) > 0 && len(missing) == 0
+		return isComplete || !u.Clock.Now().Before(firstSeen.Add(memberWait))
+	}, func() *Failure { return missingNIC(strings.Join(missing, ", ")) })
+	if err == nil && (len(missing) > 0 || len(links) == 1) {
+		u.Log.Warn("the bond has fewer members than it should", "members", len(links), "missing", missing, "interfaces", describe(ListNICs()))
+	}
+	return links, err
+}
+
+// listMembers returns the members of the bond that are there, and the MAC addresses of those that are not. Without named members they are the ports
+// of the card that the server boots from.
+func listMembers(bond cmdline.Bond, bootMAC string) (links []netlink.Link, missing []string) {
+	wanted := bond.MACs
+	if len(wanted) == 0 {
+		wanted = []string{bootMAC}
+	}
+	ports, err := listPorts()
 	if err != nil {
-		return nil, wanted, []string{err.Error()}
-	}
-	byMAC := map[string]netlink.Link{}
-	for _, link := range links {
-		a := link.Attrs()
-		if a.Flags&net.FlagLoopback != 0 || len(a.HardwareAddr) != 6 || link.Type() == "vlan" || link.Type() == "bond" {
-			continue
-		}
-		mac := a.HardwareAddr.String()
-		seen = append(seen, a.Name+" "+mac)
-		byMAC[mac] = link
-		if len(wanted) == 0 {
-			found = append(found, link)
-		}
+		return nil, wanted
 	}
 	for _, mac := range wanted {
-		if link := byMAC[mac]; link != nil {
-			found = append(found, link)
-		} else {
+		p, found := findPort(ports, mac)
+		switch {
+		case !found:
 			missing = append(missing, mac)
+		case len(bond.MACs) == 0:
+			for _, sibling := range portsOfCard(ports, p) {
+				links = append(links, sibling.link)
+			}
+		default:
+			links = append(links, p.link)
 		}
 	}
-	return found, missing, seen
-}
-
-func orNone(list []string) string {
-	if len(list) == 0 {
-		return "none"
-	}
-	return strings.Join(list, ", ")
-}
-
-// addBond makes the bond of the interfaces.
-func (u *up) addBond(links []netlink.Link) ([]netlink.Link, error) {
-	bond := netlink.NewLinkBond(netlink.LinkAttrs{Name: "bond0", HardwareAddr: links[0].Attrs().HardwareAddr})
-	bond.Mode, bond.Miimon = netlink.StringToBondMode(u.Settings.Bond.Mode), 100
-	if err := netlink.LinkAdd(bond); err != nil {
-		return nil, fmt.Errorf("making the bond: %w", err)
-	}
-	for _, link := range links {
-		if err := errors.Join(netlink.LinkSetDown(link), netlink.LinkSetMaster(link, bond)); err != nil {
-			return nil, fmt.Errorf("adding %s to the bond: %w", link.Attrs().Name, err)
-		}
-	}
-	return []netlink.Link{bond}, nil
-}
-
-// addVLANs makes the VLAN on each interface.
-func (u *up) addVLANs(links []netlink.Link) ([]netlink.Link, error) {
-	var out []netlink.Link
-	for _, link := range links {
-		vlan := &netlink.Vlan{LinkAttrs: netlink.LinkAttrs{Name: fmt.Sprintf("%s.%d", link.Attrs().Name, u.Settings.VLAN), ParentIndex: link.Attrs().Index}, VlanId: u.Settings.VLAN}
-		if err := netlink.LinkAdd(vlan); err != nil {
-			return nil, fmt.Errorf("making VLAN %d on %s: %w", u.Settings.VLAN, link.Attrs().Name, err)
-		}
-		if err := netlink.LinkSetUp(vlan); err != nil {
-			return nil, fmt.Errorf("starting %s: %w", vlan.Name, err)
-		}
-		out = append(out, vlan)
-	}
-	return out, nil
-}
-
-// waitForCarrier starts the interfaces and waits until one has a link.
-func (u *up) waitForCarrier(ctx context.Context, links []netlink.Link) error {
-	var names []string
-	for _, link := range links {
-		if err := netlink.LinkSetUp(link); err != nil {
-			return fmt.Errorf("starting %s: %w", link.Attrs().Name, err)
-		}
-		names = append(names, link.Attrs().Name+" "+link.Attrs().HardwareAddr.String())
-	}
-	hasCarrier := func() bool {
-		return slices.ContainsFunc(links, func(link netlink.Link) bool {
-			now, err := netlink.LinkByIndex(link.Attrs().Index)
-			return err == nil && now.Attrs().RawFlags&rawFlagLowerUp != 0
-		})
-	}
-	if !u.isDoneWithin(ctx, linkTimeout, hasCarrier) {
-		return fmt.Errorf("no link at %s after %s: look at the cable, the transceiver and the switch port", strings.Join(names, ", "), linkTimeout)
-	}
-	return nil
-}
-
-// rawFlagLowerUp is IFF_LOWER_UP of if.h: the port has a link.
-const rawFlagLowerUp = 1 << 16
-
-// setAddresses sets the static addresses.
-func (u *up) setAddresses(link netlink.Link) error {
-	for _, address := range u.Settings.Addresses {
-		if err := addAddress(link, address); err != nil {
-			return err
-		}
-	}
-	for _, gateway := range u.Settings.Gateways {
-		if err := addGateway(link, gateway); err != nil {
-			return err
-		}
-	}
-	u.Log.Info("the network is up", "interface", link.Attrs().Name, "addresses", joinTexts(u.Settings.Addresses))
-	return u.setResolver(nil, "")
-}
-
-func addAddress(link netlink.Link, address netip.Prefix) error {
-	addr := &netlink.Addr{IPNet: &net.IPNet{IP: address.Addr().AsSlice(), Mask: net.CIDRMask(address.Bits(), address.Addr().BitLen())}}
-	if err := netlink.AddrReplace(link, addr); err != nil {
-		return fmt.Errorf("address %s on %s: %w", address, link.Attrs().Name, err)
-	}
-	return nil
-}
-
-func addGateway(link netlink.Link, gateway netip.Addr) error {
-	route := &netlink.Route{LinkIndex: link.Attrs().Index, Gw: gateway.AsSlice()}
-	if err := netlink.RouteReplace(route); err != nil {
-		return fmt.Errorf("default route by %s on %s: %w", gateway, link.Attrs().Name, err)
-	}
-	return nil
-}
-
-// setResolver writes the name servers: those of the settings, or else those that were offered.
-func (u *up) setResolver(offered []netip.Addr, domain string) error {
-	servers := u.Settings.DNS
-	if len(servers) == 0 {
-		servers = offered
-	}
-	if len(servers) == 0 {
-		return nil
-	}
-	var b strings.Builder
-	for _, s := range servers {
-		fmt.Fprintf(&b, "nameserver %s\n", s)
-	}
-	if domain != "" {
-		fmt.Fprintf(&b, "search %s\n", domain)
-	}
-	if err := u.WriteResolver(b.String()); err != nil {
-		return fmt.Errorf("writing the name servers: %w", err)
-	}
-	return nil
+	return links, missing
 }

@@ -19,12 +19,6 @@ const (
 	PathResult      = "/agent/v1/result"
 )
 
-// Kernel arguments with the base URL of the boot service and the token of the agent.
-const (
-	ArgURL   = "ingot.url"
-	ArgToken = "ingot.token"
-)
-
 // HeaderKey is the header of every request with the key of the agent, as KeyBytes bytes in hexadecimal digits.
 const HeaderKey = "Ingot-Agent-Key"
 
