@@ -437,3 +437,16 @@ func TestAHostIsGivenTheAddressThatItReaches(t *testing.T) {
 		t.Errorf("a boot that was not served counts: %d", boots)
 	}
 }
+
+func TestAFileThatIsGoneIsReported(t *testing.T) {
+	s := newSite(t)
+	s.service.options.Files = fstest.MapFS{"k": {Data: []byte("KERNEL")}}
+	response, err := http.Get(s.url + "/files/initrd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusServiceUnavailable || !strings.Contains(s.log.String(), "boot.files") {
+		t.Errorf("status %s, log %s", response.Status, s.log.String())
+	}
+}
