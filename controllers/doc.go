@@ -41,6 +41,7 @@
 //	    cmd_ingot_manager["cmd/ingot-manager/..."]
 //	  end
 //	  subgraph decisions["decisions: pure functions"]
+//	    plan_bootnetwork["controllers/plan/bootnetwork"]
 //	    plan_contest["controllers/plan/contest"]
 //	    plan_event["controllers/plan/event"]
 //	    plan_feasibility["controllers/plan/feasibility"]
@@ -114,7 +115,7 @@
 //	  hardware_direct --> hardware_netboot
 //	  hardware_netboot --> hardware_agent & hardware_identity
 //	  hardware_redfish --> hardware & hardware_identity
-//	  host --> plan_host & plan_sameserver & plan_verdict
+//	  host --> plan_bootnetwork & plan_host & plan_sameserver & plan_verdict
 //	  inuse --> plan_event & plan_inuse
 //	  machine --> plan_lifecycle & plan_placement & plan_rendering & plan_sameserver
 //	  nodepool --> plan_event & plan_placement & plan_sameserver & plan_scaling

@@ -35,6 +35,10 @@ const (
 // deleted or corrected, or the annotation ingot.dev/not-same-server says that they are two servers.
 const ReasonSameServer = "SameServer"
 
+// ReasonBootNetworkInvalid of HostError: what the host's annotations and its NodeProvider's spec.redfish.netboot.network say of the network cannot work.
+// No inspection, installation or erase of the host begins.
+const ReasonBootNetworkInvalid = "BootNetworkInvalid"
+
 // ReasonMachineGone of HostError: spec.consumerRef names a Machine that does not exist any more and that did not release the host. What runs on
 // the server keeps running, and nothing is powered off or erased until the annotation ingot.dev/release asks for it.
 const ReasonMachineGone = "MachineGone"

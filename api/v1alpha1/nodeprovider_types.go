@@ -118,7 +118,60 @@ type NetbootSpec struct {
 	// +kubebuilder:validation:MaxLength=65536
 	// +kubebuilder:validation:XValidation:rule="self.contains('-----BEGIN CERTIFICATE-----') && !self.contains('PRIVATE KEY-----')",message="caBundle must be certificates in PEM, and no private key"
 	CABundle string `json:"caBundle,omitempty"`
+	// network is how a server brings up its network while Ingot's agent works on it. Absent: an untagged boot NIC, and DHCP or router
+	// advertisements. The node's own network is spec.network.
+	// +optional
+	Network *NetbootNetworkSpec `json:"network,omitempty"`
 }
+
+// NetbootNetworkSpec is the provisioning network as the agent on a server uses it. Firmware that boots over the network does so before, with its own
+// settings.
+type NetbootNetworkSpec struct {
+	// vlan is the tag of the provisioning network at the servers' switch ports; absent: it is untagged there.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=4094
+	VLAN int32 `json:"vlan,omitempty"`
+	// bond bonds the boot NIC with others; absent: the boot NIC is used alone.
+	// +optional
+	Bond *NetbootBondSpec `json:"bond,omitempty"`
+	// cidr is the gateway's address with the prefix length, 10.20.4.1/22. A host's own address is its annotation ingot.dev/boot-ip-address or, where
+	// that is missing, its annotation ingot.dev/ip-address if it is on this network; without either the server uses DHCP.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="isCIDR(self)",message="cidr must be the gateway's address with a prefix length, such as 10.20.4.1/22"
+	CIDR string `json:"cidr,omitempty"`
+	// dnsServers are the resolvers' addresses, instead of those that DHCP names.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=3
+	// +kubebuilder:validation:items:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.all(s, isIP(s))",message="dnsServers must be IP addresses"
+	DNSServers []string `json:"dnsServers,omitempty"`
+}
+
+// NetbootBondSpec is a bond of a server's NICs.
+type NetbootBondSpec struct {
+	// mode is the kernel's name of the bond's mode:
+	//   - active-backup: one NIC is used at a time; the switch needs no configuration.
+	//   - 802.3ad: LACP, which the switch ports must have too.
+	//
+	// Its members are the ports of the card that the server boots from, or those of the host's annotation ingot.dev/bond-mac-addresses.
+	// +required
+	Mode BondMode `json:"mode"`
+}
+
+// BondMode is a mode of a bond.
+// +kubebuilder:validation:Enum=active-backup;"802.3ad"
+type BondMode string
+
+// Modes of a bond.
+const (
+	// BondActiveBackup uses one NIC at a time.
+	BondActiveBackup BondMode = "active-backup"
+	// BondLACP is LACP.
+	BondLACP BondMode = "802.3ad"
+)
 
 // IronicProvider is an Ironic that installs.
 type IronicProvider struct {

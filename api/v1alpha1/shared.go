@@ -42,6 +42,11 @@ const (
 	AnnotationInputs = "ingot.dev/nodetype-inputs"
 	// AnnotationIPAddress on a BareMetalHost is the address of its boot NIC under the operating system, with prefix length.
 	AnnotationIPAddress = "ingot.dev/ip-address"
+	// AnnotationBootIPAddress on a BareMetalHost is the address of its boot NIC while Ingot's agent works on it, on the network of
+	// NodeProvider.spec.redfish.netboot.network.cidr.
+	AnnotationBootIPAddress = "ingot.dev/boot-ip-address"
+	// AnnotationBondMACs on a BareMetalHost has the MAC addresses of the NICs that are bonded while Ingot's agent works on it, separated by commas.
+	AnnotationBondMACs = "ingot.dev/bond-mac-addresses"
 	// AnnotationErase on an unclaimed BareMetalHost asks for an erase (Metadata or Full); removed when it is done.
 	AnnotationErase = "ingot.dev/erase"
 	// AnnotationNotSameServer on a BareMetalHost names hosts that it was taken for and is not, as NAME or NAMESPACE/NAME, separated by commas.

@@ -106,6 +106,10 @@ func ruleCases() []ruleCase {
 			good: "{spec: {redfish: {netboot: {caBundle: '-----BEGIN CERTIFICATE-----'}}}}"},
 		{rule: "NodeProvider spec.redfish.netboot.address: address must be HOST or HOST:PORT, without scheme or path",
 			bad: "{spec: {redfish: {netboot: {address: 'http://10.20.0.2'}}}}", good: "{spec: {redfish: {netboot: {address: '10.20.0.2:8090'}}}}"},
+		{rule: "NodeProvider spec.redfish.netboot.network.cidr: cidr must be the gateway's address with a prefix length, such as 10.20.4.1/22",
+			bad: "{spec: {redfish: {netboot: {network: {cidr: 10.20.4.1}}}}}", good: "{spec: {redfish: {netboot: {network: {cidr: 10.20.4.1/22, vlan: 120, bond: {mode: 802.3ad}}}}}}"},
+		{rule: "NodeProvider spec.redfish.netboot.network.dnsServers: dnsServers must be IP addresses",
+			bad: "{spec: {redfish: {netboot: {network: {dnsServers: [dns.example.com]}}}}}", good: "{spec: {redfish: {netboot: {network: {dnsServers: [10.20.0.7, '2001:db8::7']}}}}}"},
 
 		{rule: "NodeType spec.gate.taintKey: taintKey must be a qualified name such as ingot.dev/unvalidated",
 			bad: "{spec: {gate: {taintKey: 'a b'}}}", good: "{spec: {gate: {taintKey: example.com/gate}}}"},

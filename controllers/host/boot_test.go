@@ -64,3 +64,28 @@ func TestNoServerIsPoweredOnForAWrongBootAddress(t *testing.T) {
 		t.Errorf("it was not erased: %+v", record.Status.Erased)
 	}
 }
+
+func TestNoServerIsPoweredOnForANetworkThatCannotWork(t *testing.T) {
+	r := newRig(t, 1)
+	s := r.rack.Servers()[0]
+	r.credentials(s, first(s.Credentials()), second(s.Credentials()))
+	r.register(s, func(h *metal3.BareMetalHost) {
+		h.Annotations = map[string]string{v1alpha1.AnnotationBootIPAddress: "10.99.0.1"}
+	})
+	r.await(s, "its inspection waits", func(h *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool {
+		e := record.Status.Error
+		return e != nil && e.Reason == v1alpha1.ReasonBootNetworkInvalid && strings.Contains(h.Status.ErrorMessage, "netboot.network.cidr") && !record.Status.Wanted.IsOpen()
+	})
+	if s.State().Power == hardware.PowerOn {
+		t.Error("it was powered on to be inspected")
+	}
+	provider := &v1alpha1.NodeProvider{}
+	if err := server.Client.Get(t.Context(), client.ObjectKey{Name: r.namespace}, provider); err != nil {
+		t.Fatal(err)
+	}
+	provider.Spec.Redfish.Netboot.Network = &v1alpha1.NetbootNetworkSpec{CIDR: "10.99.0.254/24"}
+	if err := server.Client.Update(t.Context(), provider); err != nil {
+		t.Fatal(err)
+	}
+	r.await(s, "it is available", inState(metal3.StateAvailable))
+}

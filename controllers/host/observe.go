@@ -21,6 +21,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/host/sessions"
 	"github.com/ingot-dev/ingot/controllers/hostindex"
+	"github.com/ingot-dev/ingot/controllers/plan/bootnetwork"
 	plan "github.com/ingot-dev/ingot/controllers/plan/host"
 	"github.com/ingot-dev/ingot/controllers/plan/sameserver"
 )
@@ -127,11 +128,12 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 	obs := observation{
 		facts: plan.Facts{
 			Now: r.Clock.Now(), Random: r.Jitter(), Timeouts: r.Timeouts, Host: hostFacts(host), Spec: record.Spec, Record: record.Status,
-			ErasePolicy: v1alpha1.EraseMetadata, BootProblem: provider.BootProblem(),
+			ErasePolicy:          v1alpha1.EraseMetadata,
 			GenerationObservedAt: r.generations.observedSince(client.ObjectKeyFromObject(host), host.Generation, r.Clock.Now()),
 		},
 		target: hardware.Host{UID: string(host.UID), Namespace: host.Namespace, Name: host.Name, BootMAC: strings.ToLower(host.Spec.BootMACAddress)},
 	}
+	obs.facts.BootProblem, obs.facts.BootReason = bootProblem(provider, host)
 	if e := provider.Spec.Erase; e != nil && e.OnRelease != "" {
 		obs.facts.ErasePolicy = e.OnRelease
 	}
@@ -162,6 +164,18 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 	}
 	obs.facts.Now = r.Clock.Now()
 	return obs, nil
+}
+
+// bootProblem returns why the host's server must not be booted, with its reason; empty: it may. Without the check of the network: a host with an
+// address of another network is powered on, its agent reaches nobody, and the attempt ends after its time with no word of the address.
+func bootProblem(provider *v1alpha1.NodeProvider, host *metal3.BareMetalHost) (problem, reason string) {
+	if problem := provider.BootProblem(); problem != "" || provider.Spec.Redfish == nil {
+		return problem, ""
+	}
+	if _, err := bootnetwork.Of(provider.Spec.Redfish.Netboot.Network, host.Annotations); err != nil {
+		return err.Error(), v1alpha1.ReasonBootNetworkInvalid
+	}
+	return "", ""
 }
 
 // sameServerProblem returns the problem of a host whose server is that of another host too; nil: there is no other one. The installer stores

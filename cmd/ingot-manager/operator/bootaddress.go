@@ -7,12 +7,14 @@ import (
 	"net/http"
 	"strings"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
+	"github.com/ingot-dev/ingot/controllers/plan/bootnetwork"
 )
 
 // bootPort is the boot service's port where a NodeProvider names none.
@@ -37,9 +39,26 @@ func bootSettingsOfHost(reader client.Reader) func(context.Context, netboot.Sess
 		settings := netboot.HostSettings{StrictIdentity: provider.Spec.StrictIdentity}
 		if provider.Spec.Redfish != nil {
 			settings.URL, settings.CABundle = bootURL(provider.Spec.Redfish.Netboot.Address), provider.Spec.Redfish.Netboot.CABundle
+			return addNetwork(ctx, reader, session, provider.Spec.Redfish.Netboot.Network, settings)
 		}
 		return settings, nil
 	}
+}
+
+// addNetwork adds how the host's server brings up its network. Without a network of the NodeProvider it is told its boot NIC alone.
+func addNetwork(ctx context.Context, reader client.Reader, session netboot.Session, network *v1alpha1.NetbootNetworkSpec, settings netboot.HostSettings) (netboot.HostSettings, error) {
+	if network == nil {
+		return settings, nil
+	}
+	var host metal3.BareMetalHost
+	if err := reader.Get(ctx, client.ObjectKey{Namespace: session.Namespace, Name: session.Name}, &host); err != nil {
+		return settings, fmt.Errorf("read the host: %w", err)
+	}
+	var err error
+	if settings.Network, err = bootnetwork.Of(network, host.Annotations); err != nil {
+		return settings, hardware.Errorf(hardware.Invalid, "serve a boot document", session.Namespace+"/"+session.Name, "%w", err)
+	}
+	return settings, nil
 }
 
 // bootURL returns the URL of HOST or HOST:PORT. A bare IPv6 address gets brackets.

@@ -257,6 +257,7 @@ var nextSteps = map[string]string{
 	v1alpha1.ReasonCredentialsMissing:      "create or correct the Secret of HOST's BMC",
 	v1alpha1.ReasonCABundleMissing:         "create or correct the Secret of the NodeProvider's certificates",
 	v1alpha1.ReasonBootAddressWrong:        "correct spec.redfish.netboot.address of the NodeProvider: its condition BootServiceReachable says what answers there",
+	v1alpha1.ReasonBootNetworkInvalid:      "correct what the message names: an annotation of HOST, or spec.redfish.netboot.network of its NodeProvider",
 	v1alpha1.ReasonSameServer:              "two hosts are one server, and what runs there keeps running: delete or correct the host that is wrong, not the one that has this Machine; ingot hosts names both",
 	v1alpha1.ReasonServerOff:               "look at the power supplies of HOST and at its BMC's log: the condition's message says why the server is still off",
 	v1alpha1.ReasonPoweredOff:              "when the work on HOST is done: ingot drain MACHINE --undo",

@@ -93,7 +93,7 @@ func joinTexts[T fmt.Stringer](values []T) string {
 func (n *Network) set(name, value string) (err error) {
 	switch name {
 	case argMAC:
-		n.MAC, err = parseMAC(value)
+		n.MAC, err = ParseMAC(value)
 	case argBond:
 		n.Bond, err = parseBond(value)
 	case argVLAN:
@@ -141,7 +141,7 @@ func parseVLAN(value string) (int, error) {
 
 func parseBond(value string) (*Bond, error) {
 	mode, rest, _ := strings.Cut(value, ",")
-	macs, err := parseEach(rest, parseMAC)
+	macs, err := parseEach(rest, ParseMAC)
 	if err != nil {
 		return nil, err
 	}
@@ -151,8 +151,8 @@ func parseBond(value string) (*Bond, error) {
 	return &Bond{Mode: mode, MACs: macs}, nil
 }
 
-// parseMAC parses an address of six octets. InfiniBand's have twenty, and no firmware boots from them.
-func parseMAC(text string) (string, error) {
+// ParseMAC parses a MAC address of six octets. InfiniBand's have twenty, and no firmware boots from them.
+func ParseMAC(text string) (string, error) {
 	mac, err := net.ParseMAC(text)
 	if err != nil || len(mac) != 6 {
 		return "", fmt.Errorf("%q: expected six octets like 0c:42:a1:00:00:01", text)

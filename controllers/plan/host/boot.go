@@ -1,6 +1,8 @@
 package host
 
 import (
+	"cmp"
+
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -14,7 +16,7 @@ func (p *planner) waitForBootService() result {
 	if p.BootProblem == "" {
 		return done
 	}
-	p.setError(failureTypes[p.tableState()], v1alpha1.ReasonBootAddressWrong, p.BootProblem)
+	p.setError(failureTypes[p.tableState()], p.bootReason(), p.BootProblem)
 	return waitResult("the boot service", p.idleInterval())
 }
 
@@ -29,6 +31,9 @@ func (p *planner) holdRequestedAttempt() result {
 	case !p.isInspectionRequested():
 		return done
 	}
-	p.setError(kind, v1alpha1.ReasonBootAddressWrong, p.BootProblem)
+	p.setError(kind, p.bootReason(), p.BootProblem)
 	return waitResult("the boot service", p.idleInterval())
 }
+
+// bootReason returns the reason of the problem.
+func (p *planner) bootReason() string { return cmp.Or(p.BootReason, v1alpha1.ReasonBootAddressWrong) }

@@ -64,6 +64,8 @@ type Facts struct {
 	// BootProblem says that something else than the boot service answers at the address that servers boot from; empty: that is not so, or not
 	// known.
 	BootProblem string
+	// BootReason is the reason of BootProblem; empty: BootAddressWrong.
+	BootReason string
 	// Observed is the installer's observation. It is nil when the installer was not or could not be asked.
 	Observed *hardware.Observation
 	// Problem is why the BMC could not be read or, with the reason SameServer, why it must not be used: another host is the same server. It is

@@ -48,6 +48,7 @@ var failureKinds = map[string]string{
 	v1alpha1.ReasonHostRecordUnavailable: "its HostRecord cannot be read or written",
 	v1alpha1.ReasonSameServer:            "another host is the same server, so nothing is done with either",
 	v1alpha1.ReasonBootAddressWrong:      "something else than the boot service answers at the address that servers boot from",
+	v1alpha1.ReasonBootNetworkInvalid:    "what is configured of the network that it boots with cannot work",
 	v1alpha1.ReasonMachineGone:           "the Machine that had it is gone",
 
 	string(hardware.ReasonPowerOnIgnored):   "its BMC accepted the power-on, and the server stayed off",

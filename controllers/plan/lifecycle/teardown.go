@@ -294,7 +294,7 @@ func (s scope) waitForErase() result {
 	switch {
 	case reason == "":
 		reason, message = v1alpha1.ReasonErasing, "host "+s.hostName()+" is "+string(s.Host.State)+s.runningStep()
-	case reason == v1alpha1.ReasonBootAddressWrong:
+	case reason == v1alpha1.ReasonBootAddressWrong || reason == v1alpha1.ReasonBootNetworkInvalid:
 		message += "; its erase waits for that, and the host stays out of the pool"
 	case s.Host.Error != "":
 		reason, message = v1alpha1.ReasonEraseFailed, message+"; the host stays out of the pool"+s.abandonHint()
