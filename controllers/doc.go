@@ -66,7 +66,7 @@
 //	    hardware_direct["controllers/hardware/direct"]
 //	    hardware_identity["controllers/hardware/identity"]
 //	    hardware_netboot["controllers/hardware/netboot/..."]
-//	    hardware_redfish["controllers/hardware/redfish"]
+//	    hardware_redfish["controllers/hardware/redfish/..."]
 //	  end
 //	  subgraph kit["shared by the controllers"]
 //	    hostindex["controllers/hostindex"]

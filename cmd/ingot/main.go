@@ -17,6 +17,7 @@ import (
 
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 	"github.com/ingot-dev/ingot/cmd/ingot/convert"
+	"github.com/ingot-dev/ingot/cmd/ingot/discover"
 	"github.com/ingot-dev/ingot/cmd/ingot/drain"
 	"github.com/ingot-dev/ingot/cmd/ingot/explain"
 	"github.com/ingot-dev/ingot/cmd/ingot/fleet"
@@ -56,7 +57,7 @@ func newRootCommand() *cobra.Command {
 		verify.Command(),
 		mig.Command(),
 		demoCommand(),
-		cli.NewGroup("host", "Bring servers in", hostimport.Command()),
+		cli.NewGroup("host", "Bring servers in", discover.Command(), hostimport.Command()),
 		image.Command(),
 		tenant.Command(),
 		convert.Command(),

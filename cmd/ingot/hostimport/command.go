@@ -13,13 +13,17 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 )
 
+// standardInput is the name of a table that comes from standard input.
+const standardInput = "-"
+
 // Command is `ingot host import`.
 func Command() *cobra.Command {
 	var namespace, text string
 	c := &cobra.Command{
 		Use:   "import FILE.csv",
 		Short: "Print the BareMetalHosts and Secrets for a table of servers",
-		Long: `Reads a table of servers and prints a BareMetalHost and a Secret for each.
+		Long: `Reads a table of servers and prints a BareMetalHost and a Secret for each. FILE.csv
+may be - for standard input, such as the output of ingot host discover.
 
 The first line names the columns, in any order:
 
@@ -27,7 +31,7 @@ The first line names the columns, in any order:
   bmc address    as Metal3 writes it, such as redfish://10.0.0.11/redfish/v1/Systems/1
   boot mac       of the NIC that the server boots from
   user           of the BMC
-  password file  with the BMC's password, relative to FILE.csv
+  password file  with the BMC's password, relative to FILE.csv (to the current directory for -)
   label:KEY      a label of the host, such as label:rack; any number of such columns
 
 A line that begins with # is left out. When a line is wrong nothing is printed but
@@ -64,12 +68,18 @@ func parseLabels(cmd *cobra.Command, text string) (map[string]string, error) {
 }
 
 func run(cmd *cobra.Command, path, namespace string, common map[string]string) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("read the table: %w", err)
+	table := cmd.InOrStdin()
+	if path == standardInput {
+		path = "standard input" // in no directory, so password files are relative to the current one
+	} else {
+		file, err := os.Open(path)
+		if err != nil {
+			return fmt.Errorf("read the table: %w", err)
+		}
+		defer file.Close()
+		table = file
 	}
-	defer file.Close()
-	hosts, findings := Read(file, func(name string) (fs.File, error) {
+	hosts, findings := Read(table, func(name string) (fs.File, error) {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(filepath.Dir(path), name)
 		}

@@ -194,6 +194,11 @@ func (c *tableChecker) readPassword(name string) (password, problem string) {
 		return "", withoutPath(err)
 	}
 	defer file.Close()
+	return ReadPassword(file)
+}
+
+// ReadPassword reads a password, which is one line, or says what is wrong with it. No message has any of its text.
+func ReadPassword(file io.Reader) (password, problem string) {
 	text, err := io.ReadAll(io.LimitReader(file, maxPassword+1))
 	if err != nil {
 		return "", withoutPath(err)

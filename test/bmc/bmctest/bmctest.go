@@ -29,13 +29,19 @@ type Server struct {
 // Start starts a BMC whose server is off, and stops it with the test.
 func Start(t testing.TB, personality bmc.Personality) *Server {
 	t.Helper()
+	return StartAt(t, personality, "")
+}
+
+// StartAt does the same at an address with a port; empty: a free port on 127.0.0.1.
+func StartAt(t testing.TB, personality bmc.Personality, address string) *Server {
+	t.Helper()
 	authority, err := bmc.NewAuthority(time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &Server{power: hardware.PowerOff}
 	s.BMC = bmc.New(bmc.Options{
-		Name: "server", Machine: s, Hardware: Inventory(), Authority: authority, Username: "ingot-operator", Password: `p"ss&w/rd-` + rand.Text(),
+		Name: "server", Address: address, Machine: s, Hardware: Inventory(), Authority: authority, Username: "ingot-operator", Password: `p"ss&w/rd-` + rand.Text(),
 		Personality: personality, Wrap: s.requests.wrap, Now: s.now,
 	})
 	if err := s.BMC.Start(t.Context()); err != nil {
