@@ -25,6 +25,29 @@ demo: programs ## Watch simulated servers go from powered-off to admitted nodes.
 .PHONY: build
 build: programs ## Build ingot, ingot-demo, ingot-manager, ingot-agent and the test control plane into bin/.
 
+# The image: its name, whether it is pushed, and what it is made of. Without KERNEL and BOOTLOADERS, apt downloads the packages of this system.
+IMAGE ?= ghcr.io/ingot-dev/ingot-manager:$(VERSION)
+PUSH ?=
+KERNEL ?=
+FIRMWARE ?= $(wildcard /lib/firmware)
+BOOTLOADERS ?= $(wildcard /usr/lib/ipxe)
+IMAGE_ARCHITECTURES := amd64 arm64
+
+.PHONY: image
+image: $(BIN)/ingot $(BIN)/ingot-agent $(IMAGE_ARCHITECTURES:%=$(BIN)/linux-%/ingot-manager) ## Make the manager's container image in bin/image. IMAGE=REGISTRY/NAME:TAG names it, PUSH=1 pushes it; KERNEL, BOOTLOADERS, FIRMWARE: packages or directories.
+	@mkdir -p $(BIN)/image
+	@kernel='$(KERNEL)' bootloaders='$(BOOTLOADERS)'; cd $(BIN)/image; \
+	fetch() { command -v apt-get >/dev/null && apt-get -q download "$$1" >&2 && ls -t "$${1}"_*.deb | head -1; }; \
+	[ -n "$$kernel" ] || { rm -f linux-image-*.deb; \
+		kernel=$$(fetch "$$(apt-cache depends linux-image-amd64 2>/dev/null | awk '/Depends: linux-image/ {print $$2; exit}')") && kernel=$(CURDIR)/$(BIN)/image/$$kernel; } || \
+		{ echo "no kernel: give KERNEL=PATH, a distribution's kernel package for the servers (linux-image-*-amd64_*.deb) or a directory with boot/ and lib/modules/"; exit 1; }; \
+	[ -n "$$bootloaders" ] || { rm -f ipxe_*.deb; bootloaders=$$(fetch ipxe) && bootloaders=$(CURDIR)/$(BIN)/image/$$bootloaders; } || \
+		{ echo "no iPXE: give BOOTLOADERS=PATH, the package ipxe (ipxe_*.deb) or a directory with snponly.efi"; exit 1; }; \
+	cd $(CURDIR); \
+	$(BIN)/ingot image ramdisk --agent $(BIN)/ingot-agent --kernel "$$kernel" $(FIRMWARE:%=--firmware %) -o $(BIN)/image/boot; \
+	$(BIN)/ingot image manager $(foreach a,$(IMAGE_ARCHITECTURES),--program $(a)=$(BIN)/linux-$(a)/ingot-manager) \
+		--boot $(BIN)/image/boot --bootloaders "$$bootloaders" --name '$(IMAGE)' --version '$(VERSION)' $(if $(PUSH),--push) -o $(BIN)/image
+
 ##@ Develop
 .PHONY: test
 test: $(BIN)/gotestsum programs ## Run every test. ARGS="-run NAME ./PACKAGE" narrows it; INGOT_REQUIRE=all fails where a program is missing.
@@ -104,6 +127,10 @@ $(BIN)/ingot-bench: $(GO_SOURCES)
 $(BIN)/ingot $(BIN)/ingot-demo $(BIN)/ingot-manager $(BIN)/ingot-agent: $(BIN)/%: $(GO_SOURCES)
 	@[ -e $@ ] || echo "building $* (the first time: about 2 minutes on 2 cores, Kubernetes' client libraries are compiled)"
 	@go build -ldflags '$(LDFLAGS)' -o $@ ./cmd/$*
+
+$(BIN)/linux-%/ingot-manager: $(GO_SOURCES)
+	@echo "building ingot-manager for $* (the first time for another architecture: about 3 minutes on 2 cores)"
+	@GOOS=linux GOARCH=$* go build -trimpath -ldflags '$(LDFLAGS)' -o $@ ./cmd/ingot-manager
 
 $(BIN)/ingot-controlplane: $(shell find test/controlplane -name "*.go" -o -name "*.yaml") test/controlplane/go.mod test/controlplane/build.sh
 	@[ -e $@ ] || echo "building the test control plane: etcd, kube-apiserver, scheduler and controller-manager (the first time: about 8 minutes on 2 cores, later 15 seconds)"
