@@ -256,6 +256,8 @@ func inItsNamespace(s settings.Settings) []rbacv1.PolicyRule {
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}},
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{s.Boot.KeySecret}, Verbs: []string{"get"}},
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{s.Webhook.CertificateSecret}, Verbs: []string{"get", "update"}},
+		// A range's ConfigMap is named by the range, so it cannot be named here.
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "update"}},
 		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 	}
 }

@@ -113,7 +113,7 @@ func TestAServerBootsTheAgentOverPXEAndIsInstalled(t *testing.T) {
 				Lease: &dhcp.LeaseSettings{Prefix: netip.MustParsePrefix(lab.Prefix), Time: time.Hour},
 			},
 			Interface: lab.Bridge, Log: log,
-			Find: func(_ context.Context, mac string) (dhcp.Host, bool, error) {
+			Find: func(_ context.Context, mac string, _ netip.Addr) (dhcp.Host, bool, error) {
 				return dhcp.Host{Address: netip.MustParseAddr("10.77.0.50")}, mac == bootMAC, nil
 			},
 		})

@@ -146,6 +146,10 @@ func addParts(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 	if err != nil {
 		return err
 	}
+	network, err := newProvisioning(mgr, s, store, log.With("logger", "boot"))
+	if err != nil {
+		return err
+	}
 	owner, err := sessionOwner(ctx, mgr.GetAPIReader())
 	if err != nil {
 		return err
@@ -171,7 +175,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 	for _, part := range []struct {
 		name string
 		manager.Runnable
-	}{{"the boot service", boot}, {"the BMC clients", bmcs}, {"the tenants' clients", tenants}} {
+	}{{"the boot service", boot}, {"the provisioning network", network}, {"the BMC clients", bmcs}, {"the tenants' clients", tenants}} {
 		if err := mgr.Add(part.Runnable); err != nil {
 			return fmt.Errorf("add %s to the manager: %w", part.name, err)
 		}
@@ -212,7 +216,7 @@ func newBootService(mgr ctrl.Manager, s settings.Settings, store netboot.Store, 
 		return nil, fmt.Errorf("boot service: %w", err)
 	}
 	return &bootServer{
-		address: s.Boot.Address, handler: service, log: log.With("logger", "boot"), files: os.DirFS(s.Boot.Files), requiredFiles: []string{s.Boot.Kernel, s.Boot.Initrd},
+		address: s.Boot.Address, handler: withPrograms(service, s.Boot.Network.Programs), log: log.With("logger", "boot"), files: os.DirFS(s.Boot.Files), requiredFiles: []string{s.Boot.Kernel, s.Boot.Initrd},
 	}, nil
 }
 

@@ -106,6 +106,8 @@ type Boot struct {
 	KeySecret string `json:"keySecret"`
 	// ProgressInterval is the least time between two writes of one host's byte progress.
 	ProgressInterval metav1.Duration `json:"progressInterval"`
+	// Network answers servers on the provisioning network before they speak HTTP.
+	Network Network `json:"network"`
 }
 
 // BMC configures the connections to BMCs.
@@ -165,7 +167,7 @@ func Default() Settings {
 		Webhook:        Webhook{Address: "0", CertificateSecret: "ingot-webhook-certificate", Configuration: "ingot-nodetype"},
 		Boot: Boot{
 			Address: ":8090", Files: "/var/lib/ingot/boot", Kernel: "vmlinuz", Initrd: "agent.cpio.zst",
-			KernelArguments: []string{}, KeySecret: "ingot-boot-key", ProgressInterval: d(10 * time.Second),
+			KernelArguments: []string{}, KeySecret: "ingot-boot-key", ProgressInterval: d(10 * time.Second), Network: defaultNetwork(),
 		},
 		BMC:       BMC{Timeout: d(30 * time.Second)},
 		Tenants:   Tenants{Timeout: d(15 * time.Second), QPS: 50, Burst: 100, Memory: resource.MustParse("64Mi")},
@@ -221,6 +223,7 @@ func (s Settings) validate() error {
 			errs = append(errs, fmt.Errorf("%s: got %q; expected %s", r.field, r.got, r.want))
 		}
 	}
+	errs = append(errs, s.Boot.Network.validate()...)
 	return errors.Join(append(errs, s.validateDurations()...)...)
 }
 

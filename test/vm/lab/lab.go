@@ -57,8 +57,11 @@ func runInside() int {
 // IsInside reports whether the process is within the namespaces.
 func IsInside() bool { return os.Getenv(inside) != "" }
 
-// MakeBridge starts the loopback interface and makes the bridge.
+// MakeBridge starts the loopback interface and makes the bridge, unless they are there.
 func MakeBridge() error {
+	if _, err := netlink.LinkByName(Bridge); err == nil {
+		return nil
+	}
 	loopback, err := netlink.LinkByName("lo")
 	if err != nil {
 		return err
@@ -89,4 +92,22 @@ func AddTap(name string) error {
 		return fmt.Errorf("making %s: %w", name, err)
 	}
 	return errors.Join(netlink.LinkSetMaster(tap, bridge), netlink.LinkSetUp(tap))
+}
+
+// AddMachine adds an interface with the MAC address whose cable ends at the bridge: a machine without a processor, for tests that speak for it.
+func AddMachine(name string, mac net.HardwareAddr) error {
+	bridge, err := netlink.LinkByName(Bridge)
+	if err != nil {
+		return err
+	}
+	port := name + "-port"
+	machine := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name, HardwareAddr: mac}, PeerName: port}
+	if err := netlink.LinkAdd(machine); err != nil {
+		return fmt.Errorf("making the machine %s: %w", name, err)
+	}
+	peer, err := netlink.LinkByName(port)
+	if err != nil {
+		return err
+	}
+	return errors.Join(netlink.LinkSetMaster(peer, bridge), netlink.LinkSetUp(peer), netlink.LinkSetUp(machine))
 }

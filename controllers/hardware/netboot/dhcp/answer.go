@@ -84,6 +84,17 @@ func StageOf(request *dhcpv4.DHCPv4) Stage {
 	return StageSystem
 }
 
+// of returns the network as it is for the host.
+func (n Network) of(host Host) Network {
+	if host.BootURL != "" {
+		n.BootURL = host.BootURL
+	}
+	if n.Lease != nil && host.Lease != nil {
+		n.Lease = host.Lease
+	}
+	return n
+}
+
 // Answer returns the answer to the request of a known host, or nil when there is none to give. address is the host's address where addresses are
 // leased; toProxyPort says that the request came to port 4011.
 func (n Network) Answer(request *dhcpv4.DHCPv4, address netip.Addr, toProxyPort bool) *dhcpv4.DHCPv4 {

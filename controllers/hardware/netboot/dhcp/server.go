@@ -16,6 +16,9 @@ import (
 type Host struct {
 	// Address is the address that is leased to it; invalid where none is leased.
 	Address netip.Addr
+	// Lease is what its lease says beside the address, and BootURL the base URL of its boot service, where they differ from those of the Network.
+	Lease   *LeaseSettings
+	BootURL string
 }
 
 // Options configure a Server. Network, Interface and Find are required.
@@ -23,10 +26,11 @@ type Options struct {
 	Network Network
 	// Interface is the network interface of the provisioning network. Requests of other interfaces are not read.
 	Interface string
-	// Find returns the host with the MAC address; found is false for a stranger.
-	Find func(ctx context.Context, mac string) (host Host, found bool, err error)
-	// NoteStranger is called for a request of a stranger that wants to boot from the network; nil: nothing.
-	NoteStranger func(mac string)
+	// Find returns the host with the MAC address; found is false for a stranger. relay is the address of the relay agent that the request came by, on
+	// the host's own network; invalid where it came directly.
+	Find func(ctx context.Context, mac string, relay netip.Addr) (host Host, found bool, err error)
+	// NoteStranger is called for a request of a stranger that wants to boot from the network; nil: nothing. vendor is what the stranger says of itself.
+	NoteStranger func(mac, vendor string)
 	// Log gets a line for each answer; nil: nothing is logged.
 	Log *slog.Logger
 }
@@ -95,18 +99,22 @@ func (s *Server) answer(request *dhcpv4.DHCPv4, isProxyPort bool) *dhcpv4.DHCPv4
 		return nil
 	}
 	mac := request.ClientHWAddr.String()
-	host, found, err := s.options.Find(s.ctx, mac)
+	relay, _ := netip.AddrFromSlice(request.GatewayIPAddr.To4())
+	if relay.IsUnspecified() {
+		relay = netip.Addr{}
+	}
+	host, found, err := s.options.Find(s.ctx, mac, relay)
 	if err != nil {
 		s.options.Log.Warn("a DHCP request is not answered", "mac", mac, "error", err)
 		return nil
 	}
 	if !found {
 		if s.options.NoteStranger != nil && StageOf(request) != StageSystem {
-			s.options.NoteStranger(mac)
+			s.options.NoteStranger(mac, request.ClassIdentifier())
 		}
 		return nil
 	}
-	reply := s.options.Network.Answer(request, host.Address, isProxyPort)
+	reply := s.options.Network.of(host).Answer(request, host.Address, isProxyPort)
 	if reply != nil {
 		s.options.Log.Info("DHCP", "mac", mac, "asked", request.MessageType(), "stage", StageOf(request), "answer", reply.MessageType(), "address", reply.YourIPAddr, "boots", reply.BootFileNameOption())
 	}
