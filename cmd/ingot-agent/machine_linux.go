@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/netip"
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -46,7 +48,7 @@ const defaultRemaining = time.Hour
 
 // prepareMachine loads the modules of the devices, and goes on with those that appear until ctx ends, sets the clock, and brings up the network. It
 // returns when the network is up, or when the attempt has ended.
-func prepareMachine(ctx context.Context, log *slog.Logger, root fs.FS, line cmdline.Arguments) error {
+func prepareMachine(ctx context.Context, log *slog.Logger, root fs.FS, line cmdline.Arguments, onFailure func(*network.Failure)) error {
 	setClock(log, line)
 	loader, err := newLoader(log, root)
 	if err != nil {
@@ -56,7 +58,7 @@ func prepareMachine(ctx context.Context, log *slog.Logger, root fs.FS, line cmdl
 		loader.LoadForDevices()
 		go loader.Watch(ctx, agent.SystemClock{}, moduleInterval)
 	}
-	config := network.Config{Network: line.Network, Clock: agent.SystemClock{}, Log: log, WriteResolver: writeResolver}
+	config := network.Config{Network: line.Network, Clock: agent.SystemClock{}, Log: log, WriteResolver: writeResolver, OnFailure: onFailure}
 	if base, err := url.Parse(line.URL); err == nil {
 		// A host name leaves the target open.
 		config.Target, _ = netip.ParseAddr(base.Hostname())
@@ -100,6 +102,49 @@ func newLoader(log *slog.Logger, root fs.FS) (*modules.Loader, error) {
 		return nil, err
 	}
 	return &modules.Loader{Root: root, Index: index, Log: log, Insert: func(file string) error { return modules.Insert("/"+file, "") }}, nil
+}
+
+// consoleTimeout is how long a console may take for a page: a serial port with flow control and nobody behind it takes it never.
+const consoleTimeout = 5 * time.Second
+
+// writeConsoles writes the text to the devices at the same time. A device that takes nothing keeps nobody waiting for long.
+func writeConsoles(paths []string, text string) {
+	var writing sync.WaitGroup
+	for _, path := range paths {
+		writing.Go(func() {
+			// Without O_NONBLOCK opening a serial port waits for its carrier.
+			device, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NOCTTY|syscall.O_NONBLOCK, 0)
+			if err != nil {
+				return // A console without a device has no page.
+			}
+			defer func() { _ = device.Close() }()
+			// A device without deadlines is written without one.
+			_ = device.SetWriteDeadline(time.Now().Add(consoleTimeout))
+			_, _ = io.WriteString(device, text)
+		})
+	}
+	done := make(chan struct{})
+	go func() { writing.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(2 * consoleTimeout):
+	}
+}
+
+// Actions of syslog(2): the kernel's messages go to the consoles no more, or again.
+const (
+	actionConsoleOff = 6
+	actionConsoleOn  = 7
+)
+
+// quietKernel has the kernel write its messages to the consoles no more, or again.
+func quietKernel(isQuiet bool) {
+	action := actionConsoleOn
+	if isQuiet {
+		action = actionConsoleOff
+	}
+	// Without it a page may be scrolled away.
+	_, _ = syscall.Klogctl(action, nil)
 }
 
 // loadNamed does what modprobe does with the arguments that the kernel gives: "-q -- NAME".

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent"
+	"github.com/ingot-dev/ingot/controllers/hardware/agent/network"
 	"github.com/ingot-dev/ingot/controllers/hardware/cmdline"
 )
 
@@ -17,7 +18,11 @@ import (
 
 func mountKernelFilesystems() error { return errors.ErrUnsupported }
 
-func prepareMachine(context.Context, *slog.Logger, fs.FS, cmdline.Arguments) error {
+func writeConsoles([]string, string) {}
+
+func quietKernel(bool) {}
+
+func prepareMachine(context.Context, *slog.Logger, fs.FS, cmdline.Arguments, func(*network.Failure)) error {
 	return errors.ErrUnsupported
 }
 

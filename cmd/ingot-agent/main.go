@@ -16,6 +16,7 @@ import (
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent"
+	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/sysfs"
 	"github.com/ingot-dev/ingot/controllers/hardware/cmdline"
 )
@@ -31,31 +32,20 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	isInit := os.Getpid() == 1
-	if isInit {
-		if err := mountKernelFilesystems(); err != nil {
-			log.Error("mounting the kernel's file systems", "error", err)
-		}
-	}
 	root := os.DirFS("/")
-	line := readCommandLine(log, root)
-	if isInit {
-		if err := prepareMachine(ctx, log, root, line); err != nil {
-			log.Error("the server has no network", "error", err)
+	if os.Getpid() != 1 {
+		if _, err := run(ctx, log, root, readCommandLine(log, root), nil); err != nil {
+			log.Error("the agent ends with an error", "error", err)
+			os.Exit(1)
 		}
+		return
 	}
-	exitAction, err := run(ctx, log, root, line)
-	if err != nil {
-		log.Error("the agent ends with an error", "error", err)
+	if err := mountKernelFilesystems(); err != nil {
+		log.Error("mounting the kernel's file systems", "error", err)
 	}
-	log.Info("the agent is done", "next", exitAction)
-	if isInit {
-		// Process 1 must not return: the kernel would panic.
-		rebootOrPowerOff(log, exitAction)
-	}
-	if err != nil {
-		os.Exit(1)
-	}
+	s := newServer(root)
+	// Process 1 must not return: the kernel would panic.
+	rebootOrPowerOff(s.log, s.work(ctx))
 }
 
 // readCommandLine returns what the kernel command line says. What cannot be used is logged and left out: the agent then says what it lacks.
@@ -71,11 +61,11 @@ func readCommandLine(log *slog.Logger, root fs.FS) cmdline.Arguments {
 	return line
 }
 
-// run runs the agent.
-func run(ctx context.Context, log *slog.Logger, root fs.FS, line cmdline.Arguments) (agent.ExitAction, error) {
+// run runs the agent. logs is its log for the boot service; nil: it gets none.
+func run(ctx context.Context, log *slog.Logger, root fs.FS, line cmdline.Arguments, logs func(int64) protocol.LogChunk) (agent.ExitAction, error) {
 	waitForDisks := sync.OnceValue(func() error { return sysfs.WaitForDisks(ctx, root, agent.SystemClock{}) })
 	return agent.Run(ctx, agent.Config{
-		URL: line.URL, Token: line.Token, Log: log,
+		URL: line.URL, Token: line.Token, Log: log, LogChunk: logs,
 		Inventory: func(context.Context) (hardware.Inventory, error) {
 			waitErr := waitForDisks()
 			inventory, err := sysfs.ReadInventory(root)

@@ -11,7 +11,7 @@ import (
 func TestAMachineThatWasNotBootedByUsTouchesNothingAndPowersOff(t *testing.T) {
 	root := fstest.MapFS{"proc/cmdline": {Data: []byte("quiet\n")}}
 	log := slog.New(slog.DiscardHandler)
-	exitAction, err := run(t.Context(), log, root, readCommandLine(log, root))
+	exitAction, err := run(t.Context(), log, root, readCommandLine(log, root), nil)
 	if err == nil || exitAction != agent.PowerOff {
 		t.Errorf("%s, %v", exitAction, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"github.com/spf13/cobra"
@@ -18,6 +19,8 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 	"github.com/ingot-dev/ingot/cmd/ingot/fleet"
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot/agentlogs"
+	"github.com/ingot-dev/ingot/controllers/host/attemptlog"
 )
 
 // testWhy: ingot why reads with the rights of whoever calls it. An administrator gets the reason for each host, a tenant what it may not read.
@@ -68,6 +71,53 @@ func testWhy(t *testing.T, cluster *rest.Config, admin client.Client) {
 	}
 }
 
+// testWhyLog: the log of an agent is for those who run the hosts, and is found by the Machine and by the host.
+func testWhyLog(t *testing.T, cluster *rest.Config, admin client.Client) {
+	ctx := t.Context()
+	host := &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "why-log-metal", Name: "gpu-7"}}
+	m := inTeam(machine("why-log-", "why"))
+	record := &v1alpha1.HostRecord{ObjectMeta: host.ObjectMeta}
+	for _, o := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "why-log-metal"}}, host, record, m} {
+		if err := admin.Create(ctx, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.Status.HostRef = &v1alpha1.NamespacedReference{Namespace: host.Namespace, Name: host.Name}
+	if err := admin.Status().Update(ctx, m); err != nil {
+		t.Fatal(err)
+	}
+	if got := askInVain(t, cluster, "", fleet.WhyCommand(), "--log", "gpu-7"); !strings.Contains(got, "no log of host why-log-metal/gpu-7") {
+		t.Errorf("without a log: %s", got)
+	}
+	store := &attemptlog.Store{Client: admin, APIReader: admin}
+	log := agentlogs.Log{Namespace: host.Namespace, Name: host.Name, Attempt: 3, Boot: 2, End: 99, Text: "one\ntwo\n", At: time.Now()}
+	if err := store.SaveLog(ctx, log); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"gpu-7"}, {"why-log-metal/gpu-7"}, {"-n", "why-log-metal", "gpu-7"}, {m.Namespace + "/" + m.Name}} {
+		got := ask(t, cluster, "", fleet.WhyCommand(), append(args, "--log")...)
+		if !strings.HasSuffix(got, "\none\ntwo\n") || !strings.Contains(got, "why-log-metal/gpu-7, attempt 3, boot 2") || !strings.Contains(got, "8 of 99 bytes") {
+			t.Errorf("%v: %s", args, got)
+		}
+	}
+	if got := ask(t, cluster, "", fleet.WhyCommand(), "--log", "gpu-7", "-o", "json"); !strings.Contains(got, `"text": "one\ntwo\n"`) {
+		t.Errorf("as JSON: %s", got)
+	}
+	if got := askInVain(t, cluster, "editor", fleet.WhyCommand(), "--log", "-n", m.Namespace, m.Name); !strings.Contains(got, "for those who run the hosts") {
+		t.Errorf("a tenant is told: %s", got)
+	}
+}
+
+// askInVain runs a command that fails, and returns what it says.
+func askInVain(t *testing.T, cluster *rest.Config, user string, command *cobra.Command, args ...string) string {
+	t.Helper()
+	status, out, problems := runAs(t, cluster, user, command, args...)
+	if status == 0 {
+		t.Fatalf("ingot %s as %q succeeds: %s", command.Name(), user, out)
+	}
+	return problems
+}
+
 // why runs ingot why as a user.
 func why(t *testing.T, cluster *rest.Config, user string, m *v1alpha1.Machine) string {
 	t.Helper()
@@ -76,6 +126,16 @@ func why(t *testing.T, cluster *rest.Config, user string, m *v1alpha1.Machine) s
 
 // ask runs a command as a user; "" is the administrator.
 func ask(t *testing.T, cluster *rest.Config, user string, command *cobra.Command, args ...string) string {
+	t.Helper()
+	status, out, problems := runAs(t, cluster, user, command, args...)
+	if status != 0 {
+		t.Fatalf("ingot %s as %q: status %d: %s", command.Name(), user, status, problems)
+	}
+	return out
+}
+
+// runAs runs a command as a user and returns its status and what it writes.
+func runAs(t *testing.T, cluster *rest.Config, user string, command *cobra.Command, args ...string) (status int, out, problems string) {
 	t.Helper()
 	kubeconfig := clientcmdapi.NewConfig()
 	kubeconfig.Clusters["c"] = &clientcmdapi.Cluster{Server: cluster.Host, CertificateAuthorityData: cluster.CAData}
@@ -86,9 +146,7 @@ func ask(t *testing.T, cluster *rest.Config, user string, command *cobra.Command
 	if err := clientcmd.WriteToFile(*kubeconfig, file); err != nil {
 		t.Fatal(err)
 	}
-	var out, problems bytes.Buffer
-	if status := cli.Run(t.Context(), command, append(args, "--kubeconfig", file), &out, &problems); status != 0 {
-		t.Fatalf("ingot %s as %q: status %d: %s", command.Name(), user, status, problems.String())
-	}
-	return out.String()
+	var printed, complained bytes.Buffer
+	status = cli.Run(t.Context(), command, append(args, "--kubeconfig", file), &printed, &complained)
+	return status, printed.String(), complained.String()
 }

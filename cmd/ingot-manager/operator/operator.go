@@ -33,7 +33,9 @@ import (
 	"github.com/ingot-dev/ingot/controllers"
 	"github.com/ingot-dev/ingot/controllers/hardware/direct"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot/agentlogs"
 	"github.com/ingot-dev/ingot/controllers/hardware/redfish"
+	"github.com/ingot-dev/ingot/controllers/host/attemptlog"
 	"github.com/ingot-dev/ingot/controllers/host/sessions"
 	"github.com/ingot-dev/ingot/controllers/plan/leaderlease"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
@@ -125,9 +127,9 @@ func newManager(s settings.Settings, cluster *rest.Config, scheme *runtime.Schem
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       &shutdownTimeout,
 		Controller:                    config.Controller{MaxConcurrentReconciles: s.Concurrency},
-		// Secrets are not cached, so that they are not in the manager's memory.
+		// Secrets are not cached, so that they are not in the manager's memory, and neither are ConfigMaps, which hold the logs of agents.
 		NewClient: readyourwrites.NewClient,
-		Client:    client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+		Client:    client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the manager: %w", err)
@@ -142,7 +144,8 @@ func addParts(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 	}
 	store := &sessions.Store{APIReader: mgr.GetAPIReader(), Client: mgr.GetClient()}
 	key := newBootKey(mgr, s)
-	boot, err := newBootService(mgr, s, store, key, log)
+	logs := agentlogs.New(&attemptlog.Store{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader()}, time.Now, log.With("logger", "boot"))
+	boot, err := newBootService(mgr, s, store, key, logs, log)
 	if err != nil {
 		return err
 	}
@@ -175,7 +178,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 	for _, part := range []struct {
 		name string
 		manager.Runnable
-	}{{"the boot service", boot}, {"the provisioning network", network}, {"the BMC clients", bmcs}, {"the tenants' clients", tenants}} {
+	}{{"the boot service", boot}, {"the provisioning network", network}, {"the agents' logs", logs}, {"the BMC clients", bmcs}, {"the tenants' clients", tenants}} {
 		if err := mgr.Add(part.Runnable); err != nil {
 			return fmt.Errorf("add %s to the manager: %w", part.name, err)
 		}
@@ -206,11 +209,11 @@ func newBootKey(mgr ctrl.Manager, s settings.Settings) *bootKey {
 	}
 }
 
-func newBootService(mgr ctrl.Manager, s settings.Settings, store netboot.Store, key *bootKey, log *slog.Logger) (*bootServer, error) {
+func newBootService(mgr ctrl.Manager, s settings.Settings, store netboot.Store, key *bootKey, logs *agentlogs.Keeper, log *slog.Logger) (*bootServer, error) {
 	service, err := netboot.New(netboot.Options{
 		Store: store, Key: key.get, BaseURL: s.Boot.URL, HostSettings: bootSettingsOfHost(mgr.GetCache()), Files: os.DirFS(s.Boot.Files), Kernel: s.Boot.Kernel, Initrd: s.Boot.Initrd,
 		KernelArguments: s.Boot.KernelArguments, Log: log.With("logger", "boot"), ProgressInterval: s.Boot.ProgressInterval.Duration,
-		Timeouts: s.InstallerTimeouts(), Count: sessions.CountBootEvent,
+		Timeouts: s.InstallerTimeouts(), Count: sessions.CountBootEvent, Logs: logs,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("boot service: %w", err)

@@ -135,9 +135,16 @@ func compareServers(listed, everywhere []placement.HostFacts) {
 func WhyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "why MACHINE", Short: "Say why a Machine is as it is: condition, check, host, and the next step for a person", Args: cobra.ExactArgs(1),
+		Long: "Say why a Machine is as it is: condition, check, host, and the next step for a person.\n\n" +
+			"With --log, print the end of the log of the agent that last worked on a host, 64 KiB at most: of the Machine's host, or of the host of that name. " +
+			"It stays until the agent of the next attempt writes.",
 	}
 	flags := connect.AddFlags(c)
+	printLog := c.Flags().Bool("log", false, "print the log of the agent that last worked on the Machine's host, or on the host of that name")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if *printLog {
+			return logCommand(cmd, flags, args[0])
+		}
 		json, err := flags.IsJSON(cmd)
 		if err != nil {
 			return err

@@ -262,7 +262,7 @@ var nextSteps = map[string]string{
 	v1alpha1.ReasonServerOff:               "look at the power supplies of HOST and at its BMC's log: the condition's message says why the server is still off",
 	v1alpha1.ReasonPoweredOff:              "when the work on HOST is done: ingot drain MACHINE --undo",
 	string(hardware.ReasonBootMACConflict): "correct spec.bootMACAddress of one of the hosts that the message names: the boot service serves neither",
-	v1alpha1.ReasonProvisioningTimedOut:    "look at the console of HOST; the step that it stopped at is in the condition's message",
+	v1alpha1.ReasonProvisioningTimedOut:    "look at the log of the agent (ingot why --log HOST), or at the console of HOST; the step that it stopped at is in the condition's message",
 	v1alpha1.ReasonJoinTimedOut:            "look at the console of HOST: journalctl -u kubelet -u cloud-final",
 	v1alpha1.ReasonNodeConflict:            "delete the Node of that name in the tenant's cluster, or this Machine",
 	v1alpha1.ReasonGateRemovedByOthers:     "have the program that the message names leave the gate's taint alone: its Node stays cordoned until then",
@@ -341,6 +341,9 @@ func (d Diagnosis) writeAttempt(b *strings.Builder) {
 		fmt.Fprintf(b, "; %s: %s", a.Reason, a.Message)
 	}
 	fmt.Fprintln(b)
+	if d.Host != nil && a.Outcome == v1alpha1.AttemptFailed {
+		fmt.Fprintf(b, "  log        ingot why --log %s/%s\n", d.Host.Namespace, d.Host.Name)
+	}
 }
 
 // attemptStep is the step that the attempt failed at or, while it runs, the step that it is at, for how long, and until when.

@@ -76,6 +76,8 @@ type Config struct {
 	Random io.Reader
 	// Log receives the log; nil means no log.
 	Log *slog.Logger
+	// LogChunk returns the log from an offset on, for the boot service; nil: it gets none.
+	LogChunk func(offset int64) protocol.LogChunk
 	// StallTimeout is how long an image server may send nothing before the download is restarted at the same byte. 0 means 60 seconds.
 	StallTimeout time.Duration
 	// FirstByteTimeout is how long an image server may be asked in vain for the first byte. 0 means 75 seconds. Without it: the address is wrong
@@ -165,6 +167,7 @@ func runAndReport(ctx context.Context, config Config, client *client, instructio
 		}
 	}()
 	reports := startReporter(operationCtx, client, time.Duration(instructions.ProgressMillis)*time.Millisecond, stop)
+	logs := startLogSender(operationCtx, client, time.Duration(instructions.ProgressMillis)*time.Millisecond)
 	var result protocol.Result
 	err := runOperation(operationCtx, config, client, reports, instructions, &result)
 	stop(nil)
@@ -183,6 +186,8 @@ func runAndReport(ctx context.Context, config Config, client *client, instructio
 		config.Log.Error("failed", "reason", failure.Reason, "error", failure)
 		result.Reason, result.Message = failure.Reason, strings.TrimPrefix(failure.Error(), string(failure.Reason)+": ")
 	}
+	// After a result the boot service takes nothing of this boot any more.
+	logs.finish(ctx)
 	if reportErr := client.post(ctx, protocol.PathResult, result, nil); reportErr != nil {
 		return PowerOff, errors.Join(err, fmt.Errorf("reporting the result: %w", reportErr))
 	}

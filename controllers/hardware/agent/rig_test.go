@@ -25,6 +25,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot/agentlogs"
 )
 
 const (
@@ -103,6 +104,8 @@ type rig struct {
 	images   *httptest.Server
 	served   []byte
 	log      *bytes.Buffer
+	logs     *agentlogs.Keeper
+	saved    savedLogs
 }
 
 // newRig serves the file as the image of a running installation.
@@ -126,7 +129,9 @@ func newRig(t testing.TB, served []byte, format string, drive hardware.ConfigDri
 	var service http.Handler
 	r.service = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { service.ServeHTTP(w, q) }))
 	t.Cleanup(r.service.Close)
+	r.logs = agentlogs.New(&r.saved, nil, nil)
 	made, err := netboot.New(netboot.Options{
+		Logs:  r.logs,
 		Store: r.store, Key: func(context.Context) ([]byte, error) { return bytes.Repeat([]byte{7}, 32), nil },
 		BaseURL: r.service.URL, HostSettings: func(context.Context, netboot.Session) (netboot.HostSettings, error) { return r.settings, nil }, Files: fstest.MapFS{"vmlinuz": {Data: []byte("kernel")}, "initrd": {Data: []byte("initrd")}},
 		Kernel: "vmlinuz", Initrd: "initrd", KernelArguments: []string{"console=ttyS0"}, ProgressInterval: 20 * time.Millisecond,

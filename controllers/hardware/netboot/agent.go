@@ -294,6 +294,9 @@ func (s *Service) serveResult(r agentRequest) (any, error) {
 	s.mu.Lock()
 	delete(s.reports, session.HostUID)
 	s.mu.Unlock()
+	if s.options.Logs != nil {
+		s.options.Logs.Finish(session.HostUID)
+	}
 	s.log(session).Info("agent finished", "operation", session.Operation, "step", session.Step, "reason", session.Reason, "message", session.Message)
 	return nil, refusal
 }

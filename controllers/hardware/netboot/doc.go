@@ -54,6 +54,11 @@
 // What remains: a neighbour that requests the boot document and registers before the server does gets the image URL and the config drive.
 // The server's own agent is then refused, which is reported.
 //
+// # Logs of agents
+//
+// An agent sends its log while it works (agent/protocol), and the rest of it before its result, because nothing is taken after that. Package agentlogs
+// keeps the last 64 KiB, without the credentials of the request and without anything that a terminal acts on.
+//
 // # Limits
 //
 // The number of requests for boot documents is limited for each MAC address of a host, and for all addresses that are nobody's together.

@@ -34,8 +34,14 @@ func (s *Service) recordResult(session *Session, result protocol.Result, now tim
 		return nil, nil
 	}
 	session.State, session.Reason = hardware.AttemptFailed, result.Reason
+	if s.options.Logs != nil {
+		session.Message = limitText(session.Message, protocol.MaxMessage-maxLogHint) + "; the agent's log: ingot why --log " + session.Namespace + "/" + session.Name
+	}
 	return nil, nil
 }
+
+// maxLogHint is what is left for the command that prints the log: the names of namespace and host have 63 and 253 characters at most.
+const maxLogHint = 360
 
 // validateEvidence refuses evidence that cannot be stored.
 func validateEvidence(evidence []hardware.DiskEvidence) error {

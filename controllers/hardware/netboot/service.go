@@ -15,6 +15,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
 	"github.com/ingot-dev/ingot/controllers/hardware/cmdline"
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot/agentlogs"
 )
 
 const (
@@ -61,6 +62,8 @@ type Options struct {
 	Count func(event string)
 	// ProgressInterval is the minimum time between two writes of the progress of one host, including steps. 0 means 10 seconds.
 	ProgressInterval time.Duration
+	// Logs keeps the logs of agents; nil: they are not kept.
+	Logs *agentlogs.Keeper
 	// Timeouts are those of the Installer, which the deadlines of the steps are computed by. Values that are not positive are replaced by the
 	// defaults.
 	Timeouts hardware.Timeouts
@@ -115,6 +118,7 @@ func New(options Options) (*Service, error) {
 	s.mux.HandleFunc("POST "+protocol.PathRegister, withTimeout(s.withToken(s.serveRegister)))
 	s.mux.HandleFunc("GET "+protocol.PathConfigDrive, withTimeout(s.withAuthorization(s.serveConfigDrive)))
 	s.mux.HandleFunc("POST "+protocol.PathProgress, withTimeout(s.withAuthorization(s.serveProgress)))
+	s.mux.HandleFunc("POST "+protocol.PathLog, withTimeout(s.withAuthorization(s.serveLog)))
 	s.mux.HandleFunc("POST "+protocol.PathResult, withTimeout(s.withAuthorization(s.serveResult)))
 	return s, nil
 }

@@ -11,6 +11,7 @@
 //	GET  /agent/v1/config-drive               -> ConfigDrive
 //	POST /agent/v1/progress      Progress     -> 204
 //	POST /agent/v1/result        Result       -> 204
+//	POST /agent/v1/log           LogChunk     -> LogReceipt
 //
 // The response to a refused request is a Refusal. The config drive is written only after its agent has asked for it: until then the answer is
 // NotYet, and the agent asks again.

@@ -17,6 +17,7 @@ const (
 	PathConfigDrive = "/agent/v1/config-drive"
 	PathProgress    = "/agent/v1/progress"
 	PathResult      = "/agent/v1/result"
+	PathLog         = "/agent/v1/log"
 )
 
 // HeaderKey is the header of every request with the key of the agent, as KeyBytes bytes in hexadecimal digits.
@@ -33,6 +34,8 @@ const (
 	maxDocuments = 60 << 20
 	// MaxReply is the maximum body of a response: the documents in base64.
 	MaxReply = maxDocuments/3*4 + 1<<20
+	// MaxLog is how much of an agent's log is kept, and MaxLogChunk the maximum length of LogChunk.Text.
+	MaxLog, MaxLogChunk = 64 << 10, 32 << 10
 	// MaxMessage is the maximum length of Result.Message.
 	MaxMessage = 1024
 )
@@ -102,6 +105,21 @@ type Result struct {
 	RootDisk *hardware.Disk `json:"rootDisk,omitempty"`
 	// Evidence is what was done to each disk. It is set for Erase, whether it succeeded or failed.
 	Evidence []hardware.DiskEvidence `json:"evidence,omitempty"`
+}
+
+// LogChunk is a part of the agent's log.
+type LogChunk struct {
+	// Offset is the number of bytes of the log before Text, and Oldest the first that the agent still has.
+	Offset int64 `json:"offset"`
+	Oldest int64 `json:"oldest"`
+	// Text is printable, with tabs and ends of lines.
+	Text string `json:"text"`
+}
+
+// LogReceipt is the answer to a LogChunk.
+type LogReceipt struct {
+	// Next is the offset that the boot service wants next. It is before the end of the chunk where another replica has received what came before.
+	Next int64 `json:"next"`
 }
 
 // Code is the reason for which a request was refused.
