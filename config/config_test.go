@@ -167,8 +167,8 @@ func TestTheDeploymentAgreesWithTheConfigurationThatItMounts(t *testing.T) {
 	if want := "--config=" + mounts["config"] + "/config.yaml"; !slices.Equal(container.Args, []string{want}) {
 		t.Errorf("args %q, want %s", container.Args, want)
 	}
-	if mounts["boot"] != s.Boot.Files {
-		t.Errorf("boot.files is %s, mounted is %s", s.Boot.Files, mounts["boot"])
+	if want := settings.Default().Boot.Files; s.Boot.Files != want {
+		t.Errorf("boot.files is %s, the image has the files in %s", s.Boot.Files, want)
 	}
 	ports := map[string]int32{}
 	for _, p := range container.Ports {
@@ -187,6 +187,63 @@ func TestTheDeploymentAgreesWithTheConfigurationThatItMounts(t *testing.T) {
 	}
 	if !s.Metrics.Secure {
 		t.Error("metrics are served to everybody")
+	}
+}
+
+func TestTheInstallationNeedsNothingOfItsNodes(t *testing.T) {
+	for _, o := range installation(t) {
+		deployment, ok := o.(*appsv1.Deployment)
+		if !ok {
+			continue
+		}
+		for _, v := range deployment.Spec.Template.Spec.Volumes {
+			if v.HostPath != nil {
+				t.Errorf("Deployment %s mounts %s of its node", deployment.Name, v.HostPath.Path)
+			}
+		}
+	}
+}
+
+func TestTheImageIsNamedInOnePlace(t *testing.T) {
+	files := filesys.MakeFsInMemory()
+	if err := filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return files.WriteFile("/config/"+path, text)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	// What `kustomize edit set image` writes into config/default.
+	path := "/config/default/kustomization.yaml"
+	text, err := files.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = bytes.Replace(text, []byte("  newTag: v0.1.0"), []byte("  newName: registry.example.com/ingot-manager\n  newTag: v9"), 1)
+	if err := files.WriteFile(path, text); err != nil {
+		t.Fatal(err)
+	}
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, "/config/default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := built.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	images := regexp.MustCompile(`(?m)^ *-? *image: (.*)$`).FindAllStringSubmatch(string(all), -1)
+	if len(images) == 0 {
+		t.Error("no image")
+	}
+	for _, i := range images {
+		if i[1] != "registry.example.com/ingot-manager:v9" {
+			t.Errorf("the image is %s", i[1])
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
+	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 )
 
@@ -131,6 +132,12 @@ func TestTheManagersImageHasWhatTheInstallationNeeds(t *testing.T) {
 		if c := config.Config; c.User != imageUser || c.Entrypoint[0] != "/"+programPath || c.Labels["org.opencontainers.image.licenses"] != "Apache-2.0 AND GPL-2.0-only" || c.Labels["org.opencontainers.image.version"] != "v1" {
 			t.Errorf("%s: %+v", architecture, c)
 		}
+	}
+}
+
+func TestTheImageHasTheFilesWhereTheManagerLooks(t *testing.T) {
+	if want := settings.Default().Boot.Files; "/"+bootPath != want {
+		t.Errorf("the image has kernel and ramdisk in /%s, the manager looks in %s", bootPath, want)
 	}
 }
 
