@@ -130,7 +130,7 @@ $(BIN)/ingot $(BIN)/ingot-demo $(BIN)/ingot-manager $(BIN)/ingot-agent: $(BIN)/%
 
 $(BIN)/linux-%/ingot-manager: $(GO_SOURCES)
 	@echo "building ingot-manager for $* (the first time for another architecture: about 3 minutes on 2 cores)"
-	@GOOS=linux GOARCH=$* go build -trimpath -ldflags '$(LDFLAGS)' -o $@ ./cmd/ingot-manager
+	@GOOS=linux GOARCH=$* go build -ldflags '$(LDFLAGS)' -o $@ ./cmd/ingot-manager
 
 $(BIN)/ingot-controlplane: $(shell find test/controlplane -name "*.go" -o -name "*.yaml") test/controlplane/go.mod test/controlplane/build.sh
 	@[ -e $@ ] || echo "building the test control plane: etcd, kube-apiserver, scheduler and controller-manager (the first time: about 8 minutes on 2 cores, later 15 seconds)"
