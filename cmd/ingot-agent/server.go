@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -20,6 +21,8 @@ import (
 // pageTime is how long the page about a failure stays before the server powers off, if nobody takes the power away before. Ingot does so as soon as it
 // tries again.
 const pageTime = 10 * time.Minute
+
+var powersOff = fmt.Sprintf("The server powers off in %.0f minutes.", pageTime.Minutes())
 
 // server is the machine that the agent is process 1 of.
 type server struct {
@@ -50,7 +53,7 @@ func (s *server) work(ctx context.Context) agent.ExitAction {
 	var failure *network.Failure
 	if errors.As(err, &failure) {
 		s.log.Error("the server has no network", "error", failure)
-		s.showUntilPowerOff(ctx, s.networkPage(failure, "The server powers off in "+pageTime.String()+"."))
+		s.showUntilPowerOff(ctx, s.networkPage(failure, powersOff))
 		return agent.PowerOff
 	}
 	s.screen.Hide()
@@ -109,15 +112,15 @@ func (s *server) failurePage(err error) console.Page {
 		if failure.Err != nil {
 			page.Seen += ": " + failure.Err.Error()
 		}
-		page.Look = "kubectl ingot why --log " + s.line.Host
+		page.Look = "at the agent's log: kubectl ingot why --log " + s.line.Host
 	case protocol.CodeOf(err) != "":
 		page.Title, page.Reason, page.Seen = "the boot service does not serve this server", string(protocol.CodeOf(err)), err.Error()
-		page.Look = "the log of the boot service, and the host's attempts: kubectl ingot why"
+		page.Look = "at the log of the boot service, and the host's attempts: kubectl ingot why"
 	default:
 		page.Reason, page.Seen = "AgentFailed", err.Error()
 		page.Look = "whether the boot service runs and its address is right: the NodeProvider's spec.redfish.netboot.address"
 	}
-	page.Next = "The server powers off in " + pageTime.String() + ". Its disk does not boot what was not written completely."
+	page.Next = powersOff + " Its disk does not boot what was not written completely."
 	return page
 }
 

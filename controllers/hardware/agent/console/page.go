@@ -21,7 +21,7 @@ type Page struct {
 	// Host is NAMESPACE/NAME, and Attempt the number of its attempt.
 	Host    string
 	Attempt int64
-	// Reason is the reason in UpperCamel, Seen what was expected and seen, and Look what a person should look at.
+	// Reason is the reason in UpperCamel, Seen what was expected and seen, and Look what a person should look at, after the word "look".
 	Reason, Seen, Look string
 	// BootService is the URL of the boot service.
 	BootService string
@@ -52,7 +52,7 @@ func (p Page) Lines() []string {
 	add("Host", wrap(host, maxTextLines))
 	add("Reason", wrap(p.Reason, 1))
 	add("Seen", wrap(p.Seen, maxTextLines))
-	add("Look at", wrap(p.Look, maxTextLines))
+	add("Look", wrap(p.Look, maxTextLines))
 	add("Boot service", wrap(p.BootService, 1))
 	add("Network", list(p.NICs))
 	add("Next", wrap(p.Next, maxTextLines))

@@ -53,7 +53,8 @@ func (s *Screen) Show(page Page) {
 		s.QuietKernel(true)
 	}
 	s.isShown = true
-	text := clear + strings.Join(page.Lines(), "\r\n") + "\r\n"
+	// The terminal's driver returns the carriage.
+	text := clear + strings.Join(page.Lines(), "\n") + "\n"
 	for _, secret := range s.secrets {
 		text = strings.ReplaceAll(text, secret, "[secret]")
 	}

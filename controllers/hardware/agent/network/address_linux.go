@@ -60,12 +60,12 @@ func (u *up) missingAddress(links []netlink.Link) *Failure {
 	if address := u.usableAddress(links); address.IsValid() {
 		return &Failure{
 			Reason: RouteMissing, NICs: nics, Message: fmt.Sprintf("expected a route to the boot service at %s, seen: the address %s without one; %s", u.Target, address, answers),
-			Look: "look at the router that the DHCP server or the NodeProvider's spec.redfish.netboot.network names",
+			Look: "at the router that the DHCP server or the NodeProvider's spec.redfish.netboot.network names",
 		}
 	}
 	return &Failure{
 		Reason: AddressMissing, NICs: nics, Message: fmt.Sprintf("expected an address at %s, seen: %s; %s", names(links), answers, describe(nics)),
-		Look: "look at the DHCP server's log for this MAC address, at the VLAN of the switch port and, for a bond, at LACP on the switch",
+		Look: "at the DHCP server's log for this MAC address, at the VLAN of the switch port and, for a bond, at LACP on the switch",
 	}
 }
 

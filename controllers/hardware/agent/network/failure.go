@@ -28,14 +28,14 @@ type Failure struct {
 	Reason Reason
 	// Message says what was expected and what was seen.
 	Message string
-	// Look says what a person should look at.
+	// Look says what a person should look at, after the word "look".
 	Look string
 	// NICs are the interfaces that the server has.
 	NICs []NIC
 }
 
 // Error returns reason and message.
-func (f *Failure) Error() string { return string(f.Reason) + ": " + f.Message + ": " + f.Look }
+func (f *Failure) Error() string { return string(f.Reason) + ": " + f.Message + ": look " + f.Look }
 
 // NIC is an interface as it is seen.
 type NIC struct {

@@ -47,7 +47,7 @@ func (u *up) waitForLink(ctx context.Context, links []netlink.Link) error {
 		nics := ListNICs()
 		return &Failure{
 			Reason: LinkMissing, Message: fmt.Sprintf("expected a link at %s, seen: %s", names(links), describe(nics)), NICs: nics,
-			Look: "look at the cable, the transceiver and the switch port",
+			Look: "at the cable, the transceiver and the switch port",
 		}
 	})
 }
@@ -64,6 +64,10 @@ func names(links []netlink.Link) string {
 	return text
 }
 
+// bondName is the name of the bond. It is not bond0, because the kernel's module makes one of that name when it is loaded (max_bonds,
+// Documentation/networking/bonding.rst of Linux), and making the bond would fail.
+const bondName = "boot-bond"
+
 // miimon is how often the kernel looks whether a member has a link, in milliseconds.
 const miimon = 100
 
@@ -73,7 +77,7 @@ func (u *up) addBond(members []netlink.Link) ([]netlink.Link, error) {
 	if boot, err := net.ParseMAC(u.Network.MAC); err == nil {
 		mac = boot
 	}
-	bond := netlink.NewLinkBond(netlink.LinkAttrs{Name: "bond0", HardwareAddr: mac})
+	bond := netlink.NewLinkBond(netlink.LinkAttrs{Name: bondName, HardwareAddr: mac})
 	bond.Mode, bond.Miimon = netlink.StringToBondMode(u.Network.Bond.Mode), miimon
 	if bond.Mode == netlink.BOND_MODE_802_3AD {
 		bond.LacpRate = netlink.BOND_LACP_RATE_FAST
@@ -87,7 +91,7 @@ func (u *up) addBond(members []netlink.Link) ([]netlink.Link, error) {
 			return nil, fmt.Errorf("adding %s: %w", member.Attrs().Name, err)
 		}
 	}
-	u.Log.Info("the bond is made", "mode", u.Network.Bond.Mode, "members", names(members), "mac", mac)
+	u.Log.Info("the bond is made", "mode", u.Network.Bond.Mode, "members", names(members), "mac", mac.String())
 	made, err := netlink.LinkByIndex(bond.Index)
 	if err != nil {
 		return nil, err

@@ -107,11 +107,12 @@ func (u *up) report(failure *Failure) {
 	}
 }
 
-// fail returns a failure of the kernel.
+// fail returns a failure of the kernel. It is not waited for: what the kernel refuses once, it refuses again.
 func (u *up) fail(what string, err error) error {
-	failure := &Failure{Reason: SetupFailed, Message: what + ": " + err.Error(), Look: "look at the kernel's messages, and at the NodeProvider's spec.redfish.netboot.network"}
-	u.report(failure)
-	return failure
+	return &Failure{
+		Reason: SetupFailed, Message: what + ": " + err.Error(), NICs: ListNICs(),
+		Look: "at the kernel's messages, and at the NodeProvider's spec.redfish.netboot.network",
+	}
 }
 
 // findLinks waits until the interfaces of the configuration are there.
@@ -142,11 +143,11 @@ func (u *up) findLinks(ctx context.Context) ([]netlink.Link, error) {
 func missingNIC(mac string) *Failure {
 	nics := ListNICs()
 	if mac == "" {
-		return &Failure{Reason: NICMissing, Message: "the server has no network interface", Look: "look whether the ramdisk has the module of its card", NICs: nics}
+		return &Failure{Reason: NICMissing, Message: "the server has no network interface", Look: "whether the ramdisk has the module of its card", NICs: nics}
 	}
 	return &Failure{
 		Reason: NICMissing, Message: fmt.Sprintf("expected an interface with the MAC address %s, seen: %s", mac, describe(nics)), NICs: nics,
-		Look: "look whether spec.bootMACAddress of the host is an address of this server, and whether the ramdisk has the module of its card",
+		Look: "whether spec.bootMACAddress of the host is an address of this server, and whether the ramdisk has the module of its card",
 	}
 }
 

@@ -28,7 +28,7 @@ func ownDHCP(s *segment, peer string) {
 				Lease: &dhcp.LeaseSettings{Prefix: netip.MustParsePrefix("10.77.0.0/24"), DNS: []netip.Addr{netip.MustParseAddr("10.77.0.1")}, Time: time.Hour},
 			},
 			Interface: peer,
-			Find: func(_ context.Context, mac string) (dhcp.Host, bool, error) {
+			Find: func(_ context.Context, mac string, _ netip.Addr) (dhcp.Host, bool, error) {
 				return dhcp.Host{Address: netip.MustParseAddr("10.77.0.50")}, mac == bootMAC, nil
 			},
 		})
@@ -185,7 +185,7 @@ func TestABondTakesTheBootMACAndDHCPWorksOverIt(t *testing.T) {
 			ownDHCP(s, "sw")
 			v := newServer(t, "10.77.0.1", Config{Network: cmdline.Network{MAC: bootMAC, Bond: &cmdline.Bond{Mode: mode, MACs: []string{otherMAC, bootMAC}}}})
 			v.mustUp()
-			v.wantAddress("bond0", "10.77.0.50/24")
+			v.wantAddress(bondName, "10.77.0.50/24")
 			v.wantReachable(s)
 		})
 	}
