@@ -37,6 +37,14 @@ const (
 	DiskMethodOverwrite DiskEraseMethod = "Overwrite"
 	// DiskMethodMetadata is the overwriting of partition tables and signatures.
 	DiskMethodMetadata DiskEraseMethod = "Metadata"
+	// DiskMethodSanitizeBlock is the erase of all of its flash memory by the disk.
+	DiskMethodSanitizeBlock DiskEraseMethod = "SanitizeBlock"
+	// DiskMethodSanitizeCrypto is the replacement of the key with which everything on the disk is encrypted.
+	DiskMethodSanitizeCrypto DiskEraseMethod = "SanitizeCrypto"
+	// DiskMethodFormatCrypto is the replacement of the key of the disk's blocks.
+	DiskMethodFormatCrypto DiskEraseMethod = "FormatCrypto"
+	// DiskMethodFormat is the erase of its blocks by the disk.
+	DiskMethodFormat DiskEraseMethod = "Format"
 )
 
 // DiskEraseResult is what became of a disk in an erase.
@@ -58,11 +66,15 @@ type DiskEvidence struct {
 	// method by which the disk was erased; absent when nothing was written:
 	//   - Overwrite: every byte that the disk offers was overwritten with zeros.
 	//   - Metadata: partition tables and signatures were overwritten with zeros.
+	//   - SanitizeBlock: the disk erased all of its flash memory, spare blocks and caches with it (NVMe Sanitize).
+	//   - SanitizeCrypto: the disk replaced the key with which everything on it is encrypted (NVMe Sanitize).
+	//   - FormatCrypto: the disk replaced the key of its blocks (NVMe Format).
+	//   - Format: the disk erased its blocks (NVMe Format).
 	//
 	// +optional
-	// +kubebuilder:validation:Enum=Overwrite;Metadata
+	// +kubebuilder:validation:Enum=Overwrite;Metadata;SanitizeBlock;SanitizeCrypto;FormatCrypto;Format
 	Method DiskEraseMethod `json:"method,omitempty"`
-	// bytes that were overwritten.
+	// bytes that were overwritten, or the size of a disk that erased itself.
 	// +optional
 	Bytes int64 `json:"bytes,omitempty"`
 	// result of the erase of this disk:
@@ -73,7 +85,7 @@ type DiskEvidence struct {
 	// +required
 	// +kubebuilder:validation:Enum=Erased;Failed;Gone
 	Result DiskEraseResult `json:"result"`
-	// message says why the disk failed, or why another method than the requested one was used.
+	// message says why the disk failed, why another method was used than the best, or how an erase by the disk was verified.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Message string `json:"message,omitempty"`

@@ -17,7 +17,20 @@ const (
 	MethodOverwrite EraseMethod = "Overwrite"
 	// MethodMetadata means that partition tables and signatures were overwritten with zeros.
 	MethodMetadata EraseMethod = "Metadata"
+	// MethodSanitizeBlock means that the disk erased all of its flash memory, spare blocks and caches with it (NVMe Sanitize, block erase).
+	MethodSanitizeBlock EraseMethod = "SanitizeBlock"
+	// MethodSanitizeCrypto means that the disk replaced the key with which everything on it is encrypted (NVMe Sanitize, crypto erase).
+	MethodSanitizeCrypto EraseMethod = "SanitizeCrypto"
+	// MethodFormatCrypto means that the disk replaced the key of its blocks (NVMe Format, cryptographic erase).
+	MethodFormatCrypto EraseMethod = "FormatCrypto"
+	// MethodFormat means that the disk erased its blocks (NVMe Format, user data erase).
+	MethodFormat EraseMethod = "Format"
 )
+
+// IsComplete reports whether the method leaves nothing of what the disk had.
+func (m EraseMethod) IsComplete() bool {
+	return slices.Contains([]EraseMethod{MethodOverwrite, MethodSanitizeBlock, MethodSanitizeCrypto, MethodFormatCrypto, MethodFormat}, m)
+}
 
 // EraseResult is what became of one disk in an erase.
 type EraseResult string
@@ -37,7 +50,7 @@ const MaxDisks = 256
 type DiskEvidence struct {
 	Disk
 	Method EraseMethod `json:"method"`
-	// Bytes is how many bytes were overwritten.
+	// Bytes is how many bytes were overwritten, or the size of a disk that erased itself.
 	Bytes  int64       `json:"bytes"`
 	Result EraseResult `json:"result"`
 	// Message says why the disk failed, or why another method than the requested one was used.

@@ -130,6 +130,8 @@ type eraser struct {
 	method  hardware.EraseMethod
 	// written is how many bytes were overwritten.
 	written atomic.Int64
+	// shown is what the reports count of an erase by the disk itself.
+	shown int64
 	// note says why another method than the requested one was used.
 	note    string
 	failure error
@@ -137,6 +139,9 @@ type eraser struct {
 
 func (e *eraser) erase(ctx context.Context, mode hardware.EraseMode) error {
 	if mode == hardware.EraseFull {
+		if isErased, err := e.eraseByDevice(ctx); isErased || err != nil {
+			return err
+		}
 		return e.eraseFull(ctx)
 	}
 	layout, err := gpt.ReadLayout(e.disk, e.size, e.disk.SectorSize())
@@ -191,7 +196,7 @@ func (e *eraser) overwriteUnlessZero(area gpt.Extent) error {
 	if err != nil || at < 0 {
 		return err
 	}
-	e.note = fmt.Sprintf("the device reported that byte %d was cleared and it still had content, so it was overwritten by plain writes", at)
+	e.addNote(fmt.Sprintf("the device reported that byte %d was cleared and it still had content, so it was overwritten by plain writes", at))
 	zeros := make([]byte, min(area.Size, blockSize))
 	for off := int64(0); off < area.Size; off += int64(len(zeros)) {
 		n := min(area.Size-off, int64(len(zeros)))
@@ -240,7 +245,7 @@ func (e *eraser) eraseFull(ctx context.Context) error {
 	if err != nil || at < 0 {
 		return err
 	}
-	e.note = strings.TrimPrefix(e.note+fmt.Sprintf("; the device reported that it was cleared and still had content at byte %d, so it was overwritten by plain writes", at), "; ")
+	e.addNote(fmt.Sprintf("the device reported that it was cleared and still had content at byte %d, so it was overwritten by plain writes", at))
 	e.written.Store(0)
 	zeros := make([]byte, blockSize)
 	err = e.eachChunk(ctx, blockSize, func(off, n int64) error {
@@ -280,15 +285,20 @@ func (e *eraser) clear(off, n int64) error {
 	return nil
 }
 
+// samplePlaces returns where samples are read: evenly over the disk, with its first and its last bytes.
+func (e *eraser) samplePlaces() []int64 {
+	var places []int64
+	last := e.size - min(granule, e.size)
+	for i := range int64(sampleCount - 1) {
+		places = append(places, last/(sampleCount-1)*i/e.disk.SectorSize()*e.disk.SectorSize())
+	}
+	return append(places, last)
+}
+
 // findContent reads samples of the disk, with its first and its last bytes, and returns the offset of the first sample that is not zero, or -1.
 func (e *eraser) findContent() (at int64, err error) {
 	sample := make([]byte, min(granule, e.size))
-	last := e.size - int64(len(sample))
-	for i := range int64(sampleCount) {
-		off := last / (sampleCount - 1) * i / int64(e.disk.SectorSize()) * int64(e.disk.SectorSize())
-		if i == sampleCount-1 {
-			off = last
-		}
+	for _, off := range e.samplePlaces() {
 		if _, err := e.disk.ReadAt(sample, off); err != nil {
 			return -1, fmt.Errorf("reading back at byte %d: %w", off, err)
 		}

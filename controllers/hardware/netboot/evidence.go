@@ -2,7 +2,6 @@ package netboot
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -49,7 +48,7 @@ func validateEvidence(evidence []hardware.DiskEvidence) error {
 		return protocol.Refusalf(protocol.BadRequest, "evidence for %d disks: expected at most %d", len(evidence), hardware.MaxDisks)
 	}
 	for _, disk := range evidence {
-		isMethodKnown := slices.Contains([]hardware.EraseMethod{"", hardware.MethodOverwrite, hardware.MethodMetadata}, disk.Method)
+		isMethodKnown := disk.Method == "" || disk.Method == hardware.MethodMetadata || disk.Method.IsComplete()
 		if !isMethodKnown || disk.Bytes < 0 || disk.Result != hardware.DiskErased && disk.Result != hardware.DiskFailed {
 			return protocol.Refusalf(protocol.BadRequest, "evidence with method %q, %d bytes and result %q makes no sense",
 				sanitizeText(string(disk.Method)), disk.Bytes, sanitizeText(string(disk.Result)))
@@ -137,10 +136,10 @@ func evidenceProblem(mode hardware.EraseMode, disk hardware.DiskEvidence) string
 		if disk.Bytes <= 0 {
 			return "no byte was overwritten"
 		}
-	case disk.Method != hardware.MethodOverwrite:
+	case !disk.Method.IsComplete():
 		return fmt.Sprintf("the erase mode is %s, and its method is %q", mode, sanitizeText(string(disk.Method)))
 	case disk.SizeBytes <= 0 || disk.Bytes < disk.SizeBytes:
-		return fmt.Sprintf("%d of %d bytes were overwritten", disk.Bytes, disk.SizeBytes)
+		return fmt.Sprintf("%d of %d bytes were erased", disk.Bytes, disk.SizeBytes)
 	}
 	return ""
 }

@@ -19,6 +19,7 @@ func TestAnEraseCountsOnlyWithEvidenceForEveryDisk(t *testing.T) {
 		return out
 	}
 	metadata := func(e *hardware.DiskEvidence) { e.Method, e.Bytes = hardware.MethodMetadata, 10 }
+	sanitized := func(e *hardware.DiskEvidence) { e.Method = hardware.MethodSanitizeBlock }
 	half := func(e *hardware.DiskEvidence) { e.Bytes = 50 }
 	failed := func(e *hardware.DiskEvidence) { e.Result = hardware.DiskFailed }
 	for _, c := range []struct {
@@ -41,6 +42,8 @@ func TestAnEraseCountsOnlyWithEvidenceForEveryDisk(t *testing.T) {
 		{"metadata for full", hardware.EraseFull, nil, []hardware.Disk{first}, []hardware.DiskEvidence{erased(first, metadata)}, protocol.EvidenceMissing, "Metadata"},
 		{"metadata", hardware.EraseMetadata, nil, []hardware.Disk{first}, []hardware.DiskEvidence{erased(first, metadata)}, "", ""},
 		{"full for metadata", hardware.EraseMetadata, nil, []hardware.Disk{first}, []hardware.DiskEvidence{erased(first)}, "", ""},
+		{"by the disk itself", hardware.EraseFull, nil, []hardware.Disk{first}, []hardware.DiskEvidence{erased(first, sanitized)}, "", ""},
+		{"half a disk by itself", hardware.EraseFull, nil, []hardware.Disk{first}, []hardware.DiskEvidence{erased(first, sanitized, half)}, protocol.EvidenceMissing, "50 of 100"},
 		{"half a disk for metadata", hardware.EraseMetadata, nil, []hardware.Disk{first}, []hardware.DiskEvidence{erased(first, half)}, protocol.EvidenceMissing, "50 of 100"},
 	} {
 		s := newSite(t)

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/agent/nvme"
 )
 
 const (
@@ -34,6 +35,8 @@ type Device struct {
 	direct *os.File
 	info   hardware.Disk
 	sector int64
+	// nvme is nil for a disk of another kind.
+	nvme *nvme.Drive
 }
 
 // OpenDevice opens the block device at info.Name exclusively: it fails for a device that is mounted or otherwise in use.
@@ -48,6 +51,8 @@ func OpenDevice(info hardware.Disk, sectorSize int64) (*Device, error) {
 	}
 	info.SizeBytes = size
 	device := &Device{buffered: buffered, info: info, sector: sectorSize}
+	// Another kind of disk is overwritten.
+	device.nvme, _ = nvme.Open(buffered)
 	// Without direct writes everything is written through the page cache, which is slower.
 	if direct, err := os.OpenFile(info.Name, os.O_WRONLY|syscall.O_DIRECT, 0); err == nil {
 		device.direct = direct
