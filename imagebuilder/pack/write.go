@@ -121,11 +121,43 @@ func (r *contextReader) Read(b []byte) (int, error) {
 	return r.r.Read(b)
 }
 
-// compress writes the image to a temporary file and renames it to the name with its digest when it is complete.
+// compress writes the image file with its digest in the name.
 func compress(ctx context.Context, raw *os.File, dir, name string) (out packedFile, err error) {
 	if _, err := raw.Seek(0, io.SeekStart); err != nil {
 		return out, err
 	}
+	return compressFile(ctx, raw, dir, func(sha256 string) string { return recipe.FileName(name, sha256) })
+}
+
+// Compressed is a file that Compress has written.
+type Compressed struct {
+	// SHA256 is the digest of the file in hex. SizeBytes is its size, DiskBytes that of the disk in it.
+	SHA256               string
+	SizeBytes, DiskBytes int64
+}
+
+// Compress writes the disk to a file, compressed as Pack does it. The file is there when it is complete.
+func Compress(ctx context.Context, disk io.Reader, path string) (Compressed, error) {
+	counted := &countingReader{r: disk}
+	out, err := compressFile(ctx, counted, filepath.Dir(path), func(string) string { return filepath.Base(path) })
+	return Compressed{SHA256: out.sha256, SizeBytes: out.size, DiskBytes: counted.n}, err
+}
+
+// countingReader counts the bytes that were read.
+type countingReader struct {
+	r io.Reader
+	n int64
+}
+
+// Read implements io.Reader.
+func (c *countingReader) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// compressFile compresses into a temporary file and renames it when it is complete.
+func compressFile(ctx context.Context, raw io.Reader, dir string, name func(sha256 string) string) (out packedFile, err error) {
 	f, err := os.CreateTemp(dir, ".zst-*")
 	if err != nil {
 		return out, err
@@ -147,7 +179,7 @@ func compress(ctx context.Context, raw *os.File, dir, name string) (out packedFi
 		return out, err
 	}
 	out.sha256 = hex.EncodeToString(sum.Sum(nil))
-	out.path = filepath.Join(dir, recipe.FileName(name, out.sha256))
+	out.path = filepath.Join(dir, name(out.sha256))
 	return out, os.Rename(f.Name(), out.path)
 }
 
