@@ -18,10 +18,29 @@ import (
 // file system.
 const rootSlack = 64 << 20
 
+// Source is the root file system of an installed system.
+type Source interface {
+	fs.ReadLinkFS
+	// Capability returns the attribute security.capability of a file; nil when there is none.
+	Capability(name string) ([]byte, error)
+}
+
+// BootFile is a file of the EFI system partition whose content names the image's partitions.
+type BootFile struct {
+	// Path is the path below boot/efi.
+	Path string
+	// Content returns the content for the identifiers of the image.
+	Content func(recipe.Identity) []byte
+}
+
 // Options configure Pack.
 type Options struct {
 	// Dir is the root directory of an installed system.
 	Dir string
+	// Source is used instead of Dir when it is set.
+	Source Source
+	// BootFile is added after the identifiers are derived from the content, which must determine it; nil: there is none.
+	BootFile *BootFile
 	// Output is the directory for the image. It is created when it is missing. It must not be in Dir.
 	Output string
 	// Name is the name of the OSImage and the start of the file name. When it is empty, both start with operating system and version, and
@@ -57,34 +76,34 @@ func Pack(ctx context.Context, opts Options) (Result, error) {
 	if err := validateOptions(opts); err != nil {
 		return Result{}, err
 	}
-	root, err := os.OpenRoot(opts.Dir)
-	if err != nil {
-		return Result{}, err
+	source := opts.Source
+	if source == nil {
+		root, err := os.OpenRoot(opts.Dir)
+		if err != nil {
+			return Result{}, err
+		}
+		defer root.Close()
+		source = directory{root.FS().(fs.ReadLinkFS), opts.Dir}
 	}
-	defer root.Close()
-	t, err := scan(root, opts)
+	t, err := scan(source, opts)
 	if err != nil {
 		return Result{}, explainError(opts.Dir, err)
 	}
-	manifest, err := recipe.CompleteManifest(t.facts)
+	manifest, err := t.completeManifest()
 	if err != nil {
-		return Result{}, fmt.Errorf("%s: %w", opts.Dir, err)
-	}
-	content, err := manifest.JSON()
-	if err != nil {
-		return Result{}, err
-	}
-	if err := t.setManifest(content); err != nil {
-		return Result{}, fmt.Errorf("%s: %w", opts.Dir, err)
+		return Result{}, explainError(opts.Dir, err)
 	}
 	digest, err := t.digest(ctx)
 	if err != nil {
 		return Result{}, explainError(opts.Dir, err)
 	}
 	id := recipe.NewIdentity(digest)
+	if err := t.addBootFile(opts.BootFile, id); err != nil {
+		return Result{}, explainError(opts.Dir, err)
+	}
 	disk, err := t.diskLayout(opts.Size, manifest.Architecture, id)
 	if err != nil {
-		return Result{}, fmt.Errorf("%s: %w", opts.Dir, err)
+		return Result{}, explainError(opts.Dir, err)
 	}
 	name := opts.Name
 	if name == "" {
@@ -104,17 +123,33 @@ func Pack(ctx context.Context, opts Options) (Result, error) {
 	}, nil
 }
 
+// completeManifest completes the manifest with what the tree has, and puts it into the tree.
+func (t *tree) completeManifest() (recipe.Manifest, error) {
+	manifest, err := recipe.CompleteManifest(t.facts)
+	if err != nil {
+		return manifest, err
+	}
+	content, err := manifest.JSON()
+	if err != nil {
+		return manifest, err
+	}
+	return manifest, t.setManifest(content)
+}
+
 // validateOptions refuses options that cannot work.
 func validateOptions(opts Options) error {
+	if opts.Name != "" && !recipe.IsValidName(opts.Name) {
+		return fmt.Errorf("name %q: expected at most 200 lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit", opts.Name)
+	}
+	if opts.Source != nil {
+		return nil
+	}
 	info, err := os.Stat(opts.Dir)
 	if err != nil {
 		return fmt.Errorf("expected the root directory of an installed system: %w", err)
 	}
 	if !info.IsDir() {
 		return fmt.Errorf("%s: expected the root directory of an installed system, seen a file: unpack it first", opts.Dir)
-	}
-	if opts.Name != "" && !recipe.IsValidName(opts.Name) {
-		return fmt.Errorf("name %q: expected at most 200 lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit", opts.Name)
 	}
 	dir, err := filepath.Abs(opts.Dir)
 	if err != nil {
@@ -138,6 +173,9 @@ func explainError(dir string, err error) error {
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("%s: %w: run as root, or make the file readable", dir, err)
+	}
+	if dir == "" {
+		return err
 	}
 	return fmt.Errorf("%s: %w", dir, err)
 }

@@ -10,7 +10,6 @@ import (
 	"hash"
 	"io"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -30,9 +29,8 @@ const maxSmallFileBytes = 1 << 20
 
 // tree is a directory tree in the form that the file systems need.
 type tree struct {
-	fsys      fs.FS
-	dir       string // for calls that package fs does not have
-	rootOwned bool   // root owns every file
+	fsys      Source
+	rootOwned bool // root owns every file
 	withESP   bool
 
 	root    *ext4.Node
@@ -44,9 +42,9 @@ type tree struct {
 }
 
 // scan reads names, modes and links, and the small files that describe the tree.
-func scan(root *os.Root, opts Options) (*tree, error) {
+func scan(source Source, opts Options) (*tree, error) {
 	t := &tree{
-		fsys: root.FS(), dir: opts.Dir, rootOwned: opts.RootOwned, withESP: !opts.NoESP,
+		fsys: source, rootOwned: opts.RootOwned, withESP: !opts.NoESP,
 		dirs: map[string]*ext4.Node{}, espDirs: map[string]*fat32.Node{}, links: map[linkKey]*ext4.Node{},
 	}
 	err := fs.WalkDir(t.fsys, ".", func(name string, d fs.DirEntry, err error) error {
@@ -119,7 +117,7 @@ func (t *tree) newNode(name string, info fs.FileInfo) (*ext4.Node, error) {
 		return n, nil
 	}
 	var err error
-	n.Capability, err = capability(filepath.Join(t.dir, filepath.FromSlash(name)))
+	n.Capability, err = t.fsys.Capability(name)
 	return n, err
 }
 
@@ -222,6 +220,22 @@ func (t *tree) setManifest(content []byte) error {
 	return nil
 }
 
+// addBootFile adds the file to the EFI system partition.
+func (t *tree) addBootFile(f *BootFile, id recipe.Identity) error {
+	if f == nil {
+		return nil
+	}
+	dir := t.espDirs[path.Dir(f.Path)]
+	if dir == nil {
+		return fmt.Errorf("%s/%s: its directory does not exist", espDir, f.Path)
+	}
+	content := f.Content(id)
+	dir.Entries = append(dir.Entries, &fat32.Node{Name: path.Base(f.Path), Size: int64(len(content)), Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(content)), nil
+	}})
+	return nil
+}
+
 // digest returns the digest of the content of the image, including names and modes.
 func (t *tree) digest(ctx context.Context) ([32]byte, error) {
 	h := sha256.New()
@@ -312,15 +326,22 @@ func (t *tree) applyOwner(n *ext4.Node, info fs.FileInfo) *ext4.Node {
 	return nil
 }
 
-// capability returns the attribute security.capability, which programs such as ping need; nil when there is none.
-func capability(path string) ([]byte, error) {
+// directory is a Source below a directory.
+type directory struct {
+	fs.ReadLinkFS
+	dir string
+}
+
+// Capability implements Source. Programs such as ping have the attribute.
+func (d directory) Capability(name string) ([]byte, error) {
+	file := filepath.Join(d.dir, filepath.FromSlash(name))
 	value := make([]byte, 64)
-	n, err := unix.Lgetxattr(path, "security.capability", value)
+	n, err := unix.Lgetxattr(file, "security.capability", value)
 	switch {
 	case err == nil:
 		return value[:n], nil
 	case errors.Is(err, unix.ENODATA), errors.Is(err, unix.ENOTSUP):
 		return nil, nil
 	}
-	return nil, fmt.Errorf("read security.capability of %s: %w", path, err)
+	return nil, fmt.Errorf("read security.capability of %s: %w", file, err)
 }

@@ -19,7 +19,7 @@ import (
 
 // Command is `ingot image`.
 func Command() *cobra.Command {
-	return cli.NewGroup("image", "Make what servers install", convertCommand(), packCommand(), ramdiskCommand(), managerCommand())
+	return cli.NewGroup("image", "Make what servers install", buildCommand(), convertCommand(), packCommand(), ramdiskCommand(), managerCommand())
 }
 
 func packCommand() *cobra.Command {
