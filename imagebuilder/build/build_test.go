@@ -111,7 +111,7 @@ func TestTheSmallRecipeBootsAndGivesTheSameBytes(t *testing.T) {
 	booted := make(chan error, 1)
 	console := filepath.Join(t.TempDir(), "console.log")
 	go func() {
-		booted <- bootcheck.Check(t.Context(), bootcheck.Options{Image: first.Path, Console: console, Firmware: firmware, Limit: 10 * time.Minute, Progress: t.Output()})
+		booted <- bootcheck.Check(t.Context(), bootcheck.Options{Image: first.Path, Console: console, Firmware: firmware, Limit: 12 * time.Minute, Progress: t.Output()})
 	}()
 	again := opts
 	again.Output = t.TempDir()
