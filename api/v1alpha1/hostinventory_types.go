@@ -20,12 +20,27 @@ type HostInventory struct {
 	// cpuThreads of all processors.
 	// +optional
 	CPUThreads int32 `json:"cpuThreads,omitempty"`
+	// cpuSockets is the number of processors, as an agent counted them; absent while unknown.
+	// +optional
+	CPUSockets int32 `json:"cpuSockets,omitempty"`
+	// cpuCores of all processors, as an agent counted them; absent while unknown.
+	// +optional
+	CPUCores int32 `json:"cpuCores,omitempty"`
+	// numaNodes is the number of memory nodes, as an agent counted them; absent while unknown.
+	// +optional
+	NUMANodes int32 `json:"numaNodes,omitempty"`
 	// memoryBytes of memory.
 	// +optional
 	MemoryBytes int64 `json:"memoryBytes,omitempty"`
 	// biosVersion of the server.
 	// +optional
 	BIOSVersion string `json:"biosVersion,omitempty"`
+	// biosDate is the date of that version as the firmware tells it; absent while no agent has read it.
+	// +optional
+	BIOSDate string `json:"biosDate,omitempty"`
+	// tpmVersion is the major version of the Trusted Platform Module, such as 2; absent while no agent has found one.
+	// +optional
+	TPMVersion string `json:"tpmVersion,omitempty"`
 	// architecture of the processors.
 	// +optional
 	Architecture string `json:"architecture,omitempty"`
@@ -99,6 +114,9 @@ type NICInventory struct {
 	// speedMbps of the link.
 	// +optional
 	SpeedMbps int32 `json:"speedMbps,omitempty"`
+	// driver of the operating system, where one reported it.
+	// +optional
+	Driver string `json:"driver,omitempty"`
 }
 
 // GPUInventory counts GPUs of one kind.
@@ -115,6 +133,12 @@ type GPUInventory struct {
 	// count of such GPUs.
 	// +required
 	Count int32 `json:"count"`
+	// linkWidth is the lowest number of PCIe lanes that one of these GPUs and its slot have agreed on; absent while no agent has read it.
+	// +optional
+	LinkWidth int32 `json:"linkWidth,omitempty"`
+	// maxLinkWidth is the number of PCIe lanes that these GPUs have. A lower linkWidth is a smaller slot, or a GPU or cable that is not seated.
+	// +optional
+	MaxLinkWidth int32 `json:"maxLinkWidth,omitempty"`
 }
 
 // ExpectedGPUs are the GPUs that a server must have before an image is written to it. The agent's own scan of the PCI bus decides.

@@ -94,15 +94,21 @@ type Inventory struct {
 	Model        string `json:"model,omitempty"`
 	SerialNumber string `json:"serialNumber,omitempty"`
 	// SystemUUID is the DMI product UUID that the agent reads. The UUID that a BMC reports is never compared with it.
-	SystemUUID   string      `json:"systemUUID,omitempty"`
-	BIOSVersion  string      `json:"biosVersion,omitempty"`
-	Architecture string      `json:"architecture,omitempty"`
-	CPUModel     string      `json:"cpuModel,omitempty"`
-	CPUThreads   int         `json:"cpuThreads,omitempty"`
-	MemoryBytes  int64       `json:"memoryBytes,omitempty"`
-	NICs         []NIC       `json:"nics,omitempty"`
-	Disks        []Disk      `json:"disks,omitempty"`
-	PCIDevices   []PCIDevice `json:"pciDevices,omitempty"`
+	SystemUUID   string `json:"systemUUID,omitempty"`
+	BIOSVersion  string `json:"biosVersion,omitempty"`
+	Architecture string `json:"architecture,omitempty"`
+	CPUModel     string `json:"cpuModel,omitempty"`
+	CPUThreads   int    `json:"cpuThreads,omitempty"`
+	// CPUSockets, CPUCores, NUMANodes, BIOSDate and TPMVersion are told by an agent only.
+	CPUSockets  int         `json:"cpuSockets,omitempty"`
+	CPUCores    int         `json:"cpuCores,omitempty"`
+	NUMANodes   int         `json:"numaNodes,omitempty"`
+	BIOSDate    string      `json:"biosDate,omitempty"`
+	TPMVersion  string      `json:"tpmVersion,omitempty"`
+	MemoryBytes int64       `json:"memoryBytes,omitempty"`
+	NICs        []NIC       `json:"nics,omitempty"`
+	Disks       []Disk      `json:"disks,omitempty"`
+	PCIDevices  []PCIDevice `json:"pciDevices,omitempty"`
 	// DeviceSource says who vouches for PCIDevices, which then are all devices, each once. It is empty for the lists of a BMC as they were read.
 	DeviceSource DeviceSource `json:"deviceSource,omitempty"`
 }
@@ -125,6 +131,8 @@ type NIC struct {
 	MAC       string `json:"mac"`
 	SpeedMbps int    `json:"speedMbps,omitempty"`
 	Up        bool   `json:"up,omitempty"`
+	// Driver is the kernel's driver, as an agent has it.
+	Driver string `json:"driver,omitempty"`
 }
 
 // Disk is a block device.
@@ -150,6 +158,9 @@ type PCIDevice struct {
 	DeviceID string `json:"deviceID"`
 	Class    string `json:"class,omitempty"`
 	Model    string `json:"model,omitempty"`
+	// LinkWidth is the number of PCIe lanes that the device and its slot have agreed on, MaxLinkWidth the number that the device has.
+	LinkWidth    int `json:"linkWidth,omitempty"`
+	MaxLinkWidth int `json:"maxLinkWidth,omitempty"`
 }
 
 // IsAccelerator reports whether the class is one that GPUs have: 03 is a display controller (VGA, 3D), 12 a processing accelerator, which is the

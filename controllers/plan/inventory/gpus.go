@@ -181,9 +181,24 @@ func gpus(i hardware.Inventory) ([]v1alpha1.GPUInventory, v1alpha1.InventorySour
 		if m, isListed := catalogue.Identify(g.VendorID, g.DeviceID); isListed {
 			g.Model = m.Name
 		}
+		g.LinkWidth, g.MaxLinkWidth = linkWidths(i.PCIDevices, key)
 		out = append(out, g)
 	}
 	return out, source
+}
+
+// linkWidths returns the lowest link width of the GPUs of one kind and the highest that they have, 0 for what nobody has read.
+func linkWidths(devices []hardware.PCIDevice, key gpuKey) (lowest, highest int32) {
+	for _, d := range devices {
+		if d.VendorID != key.vendorID || d.DeviceID != key.deviceID || !d.IsAccelerator() || d.LinkWidth <= 0 || d.MaxLinkWidth <= 0 {
+			continue
+		}
+		if width := int32(d.LinkWidth); lowest == 0 || width < lowest {
+			lowest = width
+		}
+		highest = max(highest, int32(d.MaxLinkWidth))
+	}
+	return lowest, highest
 }
 
 func sortedKeys(counts map[gpuKey]int) []gpuKey {

@@ -19,6 +19,7 @@ func HostInventory(i hardware.Inventory, before *v1alpha1.HostInventory) *v1alph
 		Manufacturer: i.Manufacturer, Model: i.Model, SerialNumber: i.SerialNumber, SystemUUID: i.SystemUUID,
 		BIOSVersion: i.BIOSVersion, Architecture: i.Architecture,
 		CPUModel: i.CPUModel, CPUThreads: int32(i.CPUThreads), MemoryBytes: i.MemoryBytes,
+		CPUSockets: int32(i.CPUSockets), CPUCores: int32(i.CPUCores), NUMANodes: int32(i.NUMANodes), BIOSDate: i.BIOSDate, TPMVersion: i.TPMVersion,
 	}
 	out.GPUs, out.GPUSource = gpus(i)
 	if !out.IsGPUCountKnown() && before.IsGPUCountKnown() {
@@ -28,7 +29,7 @@ func HostInventory(i hardware.Inventory, before *v1alpha1.HostInventory) *v1alph
 		out.Disks = append(out.Disks, v1alpha1.DiskInventory(d))
 	}
 	for _, n := range i.NICs {
-		out.NICs = append(out.NICs, v1alpha1.NICInventory{Name: n.Name, MAC: n.MAC, SpeedMbps: int32(n.SpeedMbps)})
+		out.NICs = append(out.NICs, v1alpha1.NICInventory{Name: n.Name, MAC: n.MAC, SpeedMbps: int32(n.SpeedMbps), Driver: n.Driver})
 	}
 	return out
 }
@@ -42,16 +43,19 @@ func HardwareInventory(kept *v1alpha1.HostInventory) *hardware.Inventory {
 		Manufacturer: kept.Manufacturer, Model: kept.Model, SerialNumber: kept.SerialNumber, SystemUUID: kept.SystemUUID,
 		BIOSVersion: kept.BIOSVersion, Architecture: kept.Architecture,
 		CPUModel: kept.CPUModel, CPUThreads: int(kept.CPUThreads), MemoryBytes: kept.MemoryBytes, DeviceSource: hardware.DeviceSource(kept.GPUSource),
+		CPUSockets: int(kept.CPUSockets), CPUCores: int(kept.CPUCores), NUMANodes: int(kept.NUMANodes), BIOSDate: kept.BIOSDate, TPMVersion: kept.TPMVersion,
 	}
 	for _, d := range kept.Disks {
 		out.Disks = append(out.Disks, hardware.Disk(d))
 	}
 	for _, n := range kept.NICs {
-		out.NICs = append(out.NICs, hardware.NIC{Name: n.Name, MAC: n.MAC, SpeedMbps: int(n.SpeedMbps)})
+		out.NICs = append(out.NICs, hardware.NIC{Name: n.Name, MAC: n.MAC, SpeedMbps: int(n.SpeedMbps), Driver: n.Driver})
 	}
 	for _, g := range kept.GPUs {
 		for range g.Count {
-			out.PCIDevices = append(out.PCIDevices, hardware.PCIDevice{VendorID: g.VendorID, DeviceID: g.DeviceID, Class: classGPU})
+			out.PCIDevices = append(out.PCIDevices, hardware.PCIDevice{
+				VendorID: g.VendorID, DeviceID: g.DeviceID, Class: classGPU, LinkWidth: int(g.LinkWidth), MaxLinkWidth: int(g.MaxLinkWidth),
+			})
 		}
 	}
 	return out

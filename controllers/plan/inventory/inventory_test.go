@@ -38,3 +38,28 @@ func TestAnInventorySurvivesTheHostRecord(t *testing.T) {
 		t.Error("nothing was kept, and something came back")
 	}
 }
+
+func TestWhatAnAgentFoundIsKept(t *testing.T) {
+	gpu := func(width int) hardware.PCIDevice {
+		return hardware.PCIDevice{VendorID: "10de", DeviceID: "2330", Class: "030200", LinkWidth: width, MaxLinkWidth: 16}
+	}
+	found := hardware.Inventory{
+		CPUSockets: 2, CPUCores: 96, NUMANodes: 2, BIOSDate: "03/14/2025", TPMVersion: "2", DeviceSource: hardware.DevicesByAgent,
+		NICs:       []hardware.NIC{{Name: "eno1", Driver: "mlx5_core"}},
+		PCIDevices: []hardware.PCIDevice{gpu(16), gpu(8), gpu(16), gpu(0)},
+	}
+	kept := HostInventory(found, nil)
+	again := HostInventory(*HardwareInventory(kept), nil)
+	for _, got := range []*v1alpha1.HostInventory{kept, again} {
+		if got.CPUSockets != 2 || got.CPUCores != 96 || got.NUMANodes != 2 || got.BIOSDate != "03/14/2025" || got.TPMVersion != "2" || got.NICs[0].Driver != "mlx5_core" {
+			t.Errorf("%+v", got)
+		}
+		if g := got.GPUs[0]; g.Count != 4 || g.LinkWidth != 8 || g.MaxLinkWidth != 16 {
+			t.Errorf("%+v, expected that one of the GPUs has 8 lanes", g)
+		}
+	}
+	found.PCIDevices = []hardware.PCIDevice{gpu(0)}
+	if g := HostInventory(found, nil).GPUs[0]; g.LinkWidth != 0 || g.MaxLinkWidth != 0 {
+		t.Errorf("%+v, expected that the width is unknown", g)
+	}
+}

@@ -18,8 +18,11 @@ func ReadInventory(root fs.FS) (hardware.Inventory, error) {
 	dmi := func(name string) string { return readAttribute(root, "sys/class/dmi/id/"+name) }
 	out := hardware.Inventory{
 		Manufacturer: dmi("sys_vendor"), Model: dmi("product_name"), SerialNumber: dmi("product_serial"),
-		SystemUUID: strings.ToLower(dmi("product_uuid")), BIOSVersion: dmi("bios_version"), Architecture: architecture(),
+		SystemUUID: strings.ToLower(dmi("product_uuid")), BIOSVersion: dmi("bios_version"), BIOSDate: dmi("bios_date"), Architecture: architecture(),
+		TPMVersion: readAttribute(root, "sys/class/tpm/tpm0/tpm_version_major"),
 	}
+	out.CPUSockets, out.CPUCores = readTopology(root)
+	out.NUMANodes = countNUMANodes(root)
 	out.CPUModel, out.CPUThreads = parseCPUInfo(readAttribute(root, "proc/cpuinfo"))
 	out.MemoryBytes = parseMemTotal(readAttribute(root, "proc/meminfo"))
 	var nicErr, pciErr error
@@ -60,6 +63,7 @@ func readNICs(root fs.FS) ([]hardware.NIC, error) {
 		out = append(out, hardware.NIC{
 			Name: entry.Name(), MAC: strings.ToLower(readAttribute(root, dir+"/address")),
 			SpeedMbps: int(max(readNumber(root, dir+"/speed"), 0)), Up: readAttribute(root, dir+"/carrier") == "1",
+			Driver: readDriver(root, dir+"/device/driver"),
 		})
 	}
 	return out, nil
@@ -76,7 +80,11 @@ func readPCIDevices(root fs.FS) ([]hardware.PCIDevice, error) {
 		id := func(name string) string {
 			return strings.ToLower(strings.TrimPrefix(readAttribute(root, path.Join("sys/bus/pci/devices", entry.Name(), name)), "0x"))
 		}
-		out = append(out, hardware.PCIDevice{Address: entry.Name(), VendorID: id("vendor"), DeviceID: id("device"), Class: id("class")})
+		dir := path.Join("sys/bus/pci/devices", entry.Name())
+		out = append(out, hardware.PCIDevice{
+			Address: entry.Name(), VendorID: id("vendor"), DeviceID: id("device"), Class: id("class"),
+			LinkWidth: readLinkWidth(root, dir+"/current_link_width"), MaxLinkWidth: readLinkWidth(root, dir+"/max_link_width"),
+		})
 	}
 	return out, nil
 }
