@@ -10,6 +10,8 @@ import (
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -21,6 +23,7 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/fleet"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot/agentlogs"
 	"github.com/ingot-dev/ingot/controllers/host/attemptlog"
+	"github.com/ingot-dev/ingot/test/management"
 )
 
 // testWhy: ingot why reads with the rights of whoever calls it. An administrator gets the reason for each host, a tenant what it may not read.
@@ -72,12 +75,16 @@ func testWhy(t *testing.T, cluster *rest.Config, admin client.Client) {
 }
 
 // testWhyLog: the log of an agent is for those who run the hosts, and is found by the Machine and by the host.
-func testWhyLog(t *testing.T, cluster *rest.Config, admin client.Client) {
+func testWhyLog(t *testing.T, cluster *rest.Config, admin, manager client.Client) {
 	ctx := t.Context()
 	host := &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "why-log-metal", Name: "gpu-7"}}
 	m := inTeam(machine("why-log-", "why"))
 	record := &v1alpha1.HostRecord{ObjectMeta: host.ObjectMeta}
-	for _, o := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "why-log-metal"}}, host, record, m} {
+	rights := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: host.Namespace, Name: "ingot-manager-hosts"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "ingot-manager-hosts"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ingot-system", Name: "ingot-manager"}},
+	}
+	for _, o := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "why-log-metal"}}, rights, host, record, m} {
 		if err := admin.Create(ctx, o); err != nil {
 			t.Fatal(err)
 		}
@@ -89,10 +96,17 @@ func testWhyLog(t *testing.T, cluster *rest.Config, admin client.Client) {
 	if got := askInVain(t, cluster, "", fleet.WhyCommand(), "--log", "gpu-7"); !strings.Contains(got, "no log of host why-log-metal/gpu-7") {
 		t.Errorf("without a log: %s", got)
 	}
-	store := &attemptlog.Store{Client: admin, APIReader: admin}
-	log := agentlogs.Log{Namespace: host.Namespace, Name: host.Name, Attempt: 3, Boot: 2, End: 99, Text: "one\ntwo\n", At: time.Now()}
-	if err := store.SaveLog(ctx, log); err != nil {
-		t.Fatal(err)
+	// The manager has the rights that it needs, and no more than them.
+	store := &attemptlog.Store{Client: manager, APIReader: manager}
+	for _, log := range []agentlogs.Log{{Attempt: 2, End: 9}, {Attempt: 3, Boot: 2, End: 99, Text: "one\ntwo\n"}} {
+		log.Namespace, log.Name, log.At = host.Namespace, host.Name, time.Now()
+		management.Eventually(t, "the manager may write", func() bool { return !apierrors.IsForbidden(store.SaveLog(ctx, log)) })
+		if err := store.SaveLog(ctx, log); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := manager.List(ctx, &corev1.ConfigMapList{}, client.InNamespace(host.Namespace)); !apierrors.IsForbidden(err) {
+		t.Errorf("the manager lists ConfigMaps: %v", err)
 	}
 	for _, args := range [][]string{{"gpu-7"}, {"why-log-metal/gpu-7"}, {"-n", "why-log-metal", "gpu-7"}, {m.Namespace + "/" + m.Name}} {
 		got := ask(t, cluster, "", fleet.WhyCommand(), append(args, "--log")...)
