@@ -204,6 +204,47 @@ func TestTheInstallationNeedsNothingOfItsNodes(t *testing.T) {
 	}
 }
 
+func TestANewVersionNeedsNoThirdNode(t *testing.T) {
+	_, deployment := configuration(t, installation(t))
+	// Each replica has ports of its node. With a surge the new pod of two nodes' third replica has no node, and the old ones wait for it for ever.
+	if update := deployment.Spec.Strategy.RollingUpdate; update == nil || update.MaxSurge.IntValue() != 0 || update.MaxUnavailable.IntValue() != 1 {
+		t.Errorf("%+v", deployment.Spec.Strategy)
+	}
+}
+
+func TestTheProvisioningNetworkComponentGivesTheRightsThatItsSettingsNeed(t *testing.T) {
+	files := filesys.MakeFsOnDisk()
+	dir := t.TempDir()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	relative, err := filepath.Rel(dir, here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay := "resources: [" + relative + "/manager]\ncomponents: [" + relative + "/provisioning]\n"
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := built.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := the[*appsv1.Deployment](t, decode(t, text), "ingot-manager").Spec.Template.Spec
+	capabilities := pod.Containers[0].SecurityContext.Capabilities
+	if !pod.HostNetwork || pod.DNSPolicy != corev1.DNSClusterFirstWithHostNet || *pod.SecurityContext.RunAsNonRoot || *pod.SecurityContext.RunAsUser != 0 {
+		t.Errorf("%+v", pod)
+	}
+	if !slices.Equal(capabilities.Drop, []corev1.Capability{"ALL"}) || !slices.Equal(capabilities.Add, []corev1.Capability{"NET_ADMIN", "NET_BIND_SERVICE", "NET_RAW"}) {
+		t.Errorf("%+v", capabilities)
+	}
+}
+
 func TestTheImageIsNamedInOnePlace(t *testing.T) {
 	files := filesys.MakeFsInMemory()
 	if err := filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
@@ -310,6 +351,7 @@ func inItsNamespace(s settings.Settings) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
 		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{s.LeaderElection.Name}, Verbs: []string{"get", "update"}},
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"ingot-boot-address"}, Verbs: []string{"get", "update"}},
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}},
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{s.Boot.KeySecret}, Verbs: []string{"get"}},
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{s.Webhook.CertificateSecret}, Verbs: []string{"get", "update"}},

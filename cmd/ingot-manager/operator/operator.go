@@ -186,6 +186,9 @@ func addParts(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 	if err := metrics.Registry.Register(&fleetCollector{reader: mgr.GetCache(), now: time.Now, log: mgr.GetLogger().WithName("census")}); err != nil {
 		return fmt.Errorf("register the census: %w", err)
 	}
+	if err := addSharedAddress(mgr, s, boot, log); err != nil {
+		return err
+	}
 	if err := addWebhook(mgr, s); err != nil {
 		return err
 	}

@@ -115,8 +115,13 @@ func (p *provisioning) ownAddress() (netip.Addr, error) {
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("interface %s: %w", p.settings.Interface, err)
 	}
+	shared, err := p.settings.ParseSharedAddress()
+	if err != nil {
+		return netip.Addr{}, err
+	}
 	for _, a := range addresses {
-		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().Is4() {
+		// The shared address may move to another machine, so nothing listens on it alone.
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().Is4() && prefix.Addr() != shared.Addr() {
 			return prefix.Addr(), nil
 		}
 	}

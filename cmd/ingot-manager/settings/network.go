@@ -17,6 +17,9 @@ type Network struct {
 	Interface string `json:"interface"`
 	// Address is the boot service's own IPv4 address on the interface; empty: the first that the interface has.
 	Address string `json:"address"`
+	// SharedAddress is an address with the length of its network, 10.20.0.2/23, to which boot.url leads: the boot service adds it to
+	// Interface on one node, and to another one when that fails. Empty: something else has boot.url lead to a replica.
+	SharedAddress string `json:"sharedAddress"`
 	// DHCP is Serve, where the boot service leases addresses; Proxy, where another DHCP server leases them and the boot service says what is booted; or
 	// Off.
 	DHCP DHCPMode `json:"dhcp"`

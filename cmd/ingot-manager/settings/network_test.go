@@ -25,6 +25,13 @@ func TestTheProvisioningNetworkIsRead(t *testing.T) {
 	if _, err := Read(strings.NewReader(withNetwork("interface: eth1, dhcp: Proxy"))); err != nil {
 		t.Errorf("a proxy needs no subnets: %v", err)
 	}
+	shared, err := Read(strings.NewReader(withNetwork("interface: eth1, sharedAddress: 10.0.0.2/24")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if prefix, err := shared.Boot.Network.ParseSharedAddress(); err != nil || prefix != netip.MustParsePrefix("10.0.0.2/24") {
+		t.Errorf("%s, %v", prefix, err)
+	}
 }
 
 func TestANetworkThatMakesNoSenseIsRefusedByItsField(t *testing.T) {
@@ -42,6 +49,11 @@ func TestANetworkThatMakesNoSenseIsRefusedByItsField(t *testing.T) {
 		{serve + "subnets: [{prefix: 10.20.0.0/23, first: 10.20.1.10, last: 10.20.1.20, router: gw}]", "router"},
 		{serve + "subnets: [{prefix: 10.20.0.0/23, first: 10.20.1.10, last: 10.20.1.20, dns: [\"::1\"]}]", "dns"},
 		{serve + "subnets: [" + subnet + ", {prefix: 10.20.1.0/24, first: 10.20.1.10, last: 10.20.1.20}]", "does not overlap 10.20.0.0/23"},
+		{"interface: eth1, sharedAddress: 10.0.0.2", `boot.network.sharedAddress: got "10.0.0.2"`},
+		{"interface: eth1, sharedAddress: 10.0.0.0/24", `boot.network.sharedAddress: got "10.0.0.0/24"`},
+		{"sharedAddress: 10.0.0.2/24", "boot.network.interface: got nothing"},
+		{"interface: eth1, address: 10.0.0.2, sharedAddress: 10.0.0.2/24", "which is boot.network.address"},
+		{"interface: eth1, sharedAddress: 10.0.0.3/24", `boot.url: got "http://10.0.0.2:8090"; expected the address of boot.network.sharedAddress, 10.0.0.3`},
 		{"interfaces: eth1", `unknown field "interfaces"`},
 	} {
 		if _, err := Read(strings.NewReader(withNetwork(c.members))); err == nil || !strings.Contains(err.Error(), c.want) {

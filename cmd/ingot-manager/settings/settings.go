@@ -224,6 +224,7 @@ func (s Settings) validate() error {
 		}
 	}
 	errs = append(errs, s.Boot.Network.validate()...)
+	errs = append(errs, s.Boot.validateSharedAddress())
 	return errors.Join(append(errs, s.validateDurations()...)...)
 }
 
