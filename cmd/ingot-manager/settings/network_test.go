@@ -2,6 +2,7 @@ package settings
 
 import (
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 )
@@ -59,5 +60,20 @@ func TestANetworkThatMakesNoSenseIsRefusedByItsField(t *testing.T) {
 		if _, err := Read(strings.NewReader(withNetwork(c.members))); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, expected an error with %q", c.members, err, c.want)
 		}
+	}
+}
+
+func TestTheSettingsOfTheFirstRackAreRead(t *testing.T) {
+	text, err := os.ReadFile("../../../config/first-rack.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "```yaml\n")
+	members, _, found := strings.Cut(rest, "```")
+	if !found {
+		t.Fatal("the document has no settings")
+	}
+	if _, err := Read(strings.NewReader(head + members)); err != nil {
+		t.Error(err)
 	}
 }
