@@ -52,6 +52,9 @@ const (
 	// FindingKernelNotRequested means that the server got its boot document and asked for no kernel for a minute: the address in the document
 	// does not lead to the boot service from there.
 	FindingKernelNotRequested HostFindingReason = "KernelNotRequested"
+	// FindingBootWayRefused means that the BMC cannot boot the server in the way that the NodeProvider prefers, so that its next way is used. The
+	// message has the BMC's refusal.
+	FindingBootWayRefused HostFindingReason = "BootWayRefused"
 )
 
 // The condition of a HostRecord.
@@ -84,9 +87,10 @@ type HostFinding struct {
 	//   - ServerDiffers: serial number, system UUID or NICs differ from the known hardware of the host.
 	//   - BootLoadFailed: the server has said that it could not load or start the agent's kernel or initrd.
 	//   - KernelNotRequested: the server got its boot document and asked for no kernel for a minute.
+	//   - BootWayRefused: the BMC cannot boot the server in the preferred way, so that the next one is used.
 	//
 	// +required
-	// +kubebuilder:validation:Enum=AnotherAgent;BootRequestedAgain;ServerDiffers;BootLoadFailed;KernelNotRequested
+	// +kubebuilder:validation:Enum=AnotherAgent;BootRequestedAgain;ServerDiffers;BootLoadFailed;KernelNotRequested;BootWayRefused
 	Reason HostFindingReason `json:"reason"`
 	// message says what was expected and what was seen, with the addresses.
 	// +required

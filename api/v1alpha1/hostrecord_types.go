@@ -182,9 +182,13 @@ type HostAttempt struct {
 	// openedAt is when the host was powered on for this attempt; the boot service answers from then until the deadline.
 	// +optional
 	OpenedAt *metav1.MicroTime `json:"openedAt,omitempty"`
-	// boots counts how often the boot document was served.
+	// boots counts how often the boot document was served, or the host was powered on with a boot medium.
 	// +optional
 	Boots int32 `json:"boots,omitempty"`
+	// bootWay is how the host was powered on for its current boot: VirtualMedia, or absent for the network.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	BootWay string `json:"bootWay,omitempty"`
 	// agent that has registered in the current boot; absent until one has.
 	// +optional
 	Agent *HostAgent `json:"agent,omitempty"`

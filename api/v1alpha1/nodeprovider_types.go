@@ -118,11 +118,34 @@ type NetbootSpec struct {
 	// +kubebuilder:validation:MaxLength=65536
 	// +kubebuilder:validation:XValidation:rule="self.contains('-----BEGIN CERTIFICATE-----') && !self.contains('PRIVATE KEY-----')",message="caBundle must be certificates in PEM, and no private key"
 	CABundle string `json:"caBundle,omitempty"`
+	// ways are how a server may boot Ingot's agent, in the order of preference; absent: Network. The next one is used where the BMC cannot do the first, which the
+	// HostRecord then reports as BootWayRefused:
+	//   - Network: PXE or HTTP boot of the boot NIC. Who knows the MAC address and is on that network can get the token of an attempt.
+	//   - VirtualMedia: a CD image for each boot, which the BMC reads from the boot service. It needs no DHCP where network is set, and gives no
+	//     token to who knows the MAC address. Secure Boot refuses it, because the image is not signed.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=2
+	Ways []BootWay `json:"ways,omitempty"`
 	// network is how a server brings up its network while Ingot's agent works on it. Absent: an untagged boot NIC, and DHCP or router
 	// advertisements. The node's own network is spec.network.
 	// +optional
 	Network *NetbootNetworkSpec `json:"network,omitempty"`
 }
+
+// BootWay is a way to boot Ingot's agent on a server.
+// +kubebuilder:validation:Enum=Network;VirtualMedia
+type BootWay string
+
+// Ways to boot the agent.
+const (
+	// BootWayNetwork is PXE or HTTP boot.
+	BootWayNetwork BootWay = "Network"
+	// BootWayVirtualMedia is a CD image that the BMC presents to the server.
+	BootWayVirtualMedia BootWay = "VirtualMedia"
+)
 
 // NetbootNetworkSpec is the provisioning network as the agent on a server uses it. Firmware that boots over the network does so before, with its own
 // settings.

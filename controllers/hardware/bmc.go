@@ -44,7 +44,9 @@ type BMC interface {
 	SetBootAlways(ctx context.Context, source BootSource) error
 	// ClearBoot ends an override, so that the server boots from its disk. It sends no change when there is none.
 	ClearBoot(ctx context.Context) error
-	// SetVirtualMedia inserts a boot image as virtual media; an empty URL ejects it. It fails with Unsupported where the BMC has none.
+	// SetVirtualMedia inserts the boot image at the URL, whose last part is MediaFileName, as virtual media, in place of an earlier one. An empty URL
+	// ejects such images. Images with other names are somebody else's and stay; it fails with Conflict where they take every slot, and with
+	// Unsupported where the BMC has none.
 	SetVirtualMedia(ctx context.Context, imageURL string) error
 	// Inventory returns the hardware that the BMC reports, completely: fields that it does not report are empty, and when one of its resources
 	// cannot be read Inventory fails, so that the caller repeats it. It ends when ctx does.
@@ -87,6 +89,10 @@ const (
 	BootDisk    BootSource = "Disk"
 	BootMedia   BootSource = "VirtualMedia"
 )
+
+// MediaFileName is the last part of the URLs of the boot images that Ingot inserts as virtual media. Media are recognized by it, because the boot
+// service may have had another address when an image was inserted, and a person may have inserted an image of his own.
+const MediaFileName = "ingot-agent.iso"
 
 // Inventory describes the hardware of a server, as far as it is known. An empty field is unknown.
 type Inventory struct {

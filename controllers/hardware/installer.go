@@ -48,6 +48,8 @@ type Host struct {
 	BootMAC string
 	// BMC is the endpoint of the management controller.
 	BMC Endpoint
+	// BootWays are the ways in which the agent may be booted, BootNetwork and BootMedia, in the order of preference. Empty means BootNetwork.
+	BootWays []BootSource
 }
 
 // String returns namespace/name.

@@ -123,6 +123,17 @@ type observation struct {
 	secretVersion string
 }
 
+// bootWays returns the ways in which the NodeProvider's servers may boot the agent.
+func bootWays(provider *v1alpha1.NodeProvider) (ways []hardware.BootSource) {
+	if provider.Spec.Redfish == nil {
+		return nil
+	}
+	for _, way := range provider.Spec.Redfish.Netboot.Ways {
+		ways = append(ways, hardware.BootSource(way))
+	}
+	return ways
+}
+
 // observe gathers the facts. An error means that the API server did not answer; a problem of the host or its BMC is a fact.
 func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvider, host *metal3.BareMetalHost, record *v1alpha1.HostRecord) (observation, error) {
 	obs := observation{
@@ -131,7 +142,7 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 			ErasePolicy:          v1alpha1.EraseMetadata,
 			GenerationObservedAt: r.generations.observedSince(client.ObjectKeyFromObject(host), host.Generation, r.Clock.Now()),
 		},
-		target: hardware.Host{UID: string(host.UID), Namespace: host.Namespace, Name: host.Name, BootMAC: strings.ToLower(host.Spec.BootMACAddress)},
+		target: hardware.Host{UID: string(host.UID), Namespace: host.Namespace, Name: host.Name, BootMAC: strings.ToLower(host.Spec.BootMACAddress), BootWays: bootWays(provider)},
 	}
 	obs.facts.BootProblem, obs.facts.BootReason = bootProblem(provider, host)
 	if e := provider.Spec.Erase; e != nil && e.OnRelease != "" {

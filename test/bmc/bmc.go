@@ -204,6 +204,13 @@ func (b *BMC) EndSessions() {
 	clear(b.sessions)
 }
 
+// InsertMedia inserts an image as a person does at the BMC.
+func (b *BMC) InsertMedia(url string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.media = url
+}
+
 // Media returns the URL of the inserted image, or "".
 func (b *BMC) Media() string {
 	b.mu.Lock()

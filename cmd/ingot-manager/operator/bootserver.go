@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 )
 
 // bootServer serves the boot service as a part of the manager, in every replica.
@@ -17,6 +19,8 @@ type bootServer struct {
 	address string
 	handler http.Handler
 	log     *slog.Logger
+	// mediaURL returns the URL of a boot medium.
+	mediaURL func(ctx context.Context, session netboot.Session, boot int) (string, error)
 	// files must have the requiredFiles, or no server boots.
 	files         fs.FS
 	requiredFiles []string

@@ -165,7 +165,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 		TotalMemory: tenantaccess.TotalMemory(debug.SetMemoryLimit(-1)),
 	})
 	err = controllers.Setup(mgr, controllers.Dependencies{
-		Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, Timeouts: s.InstallerTimeouts(), Log: log.With("logger", "installer")}),
+		Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, MediaURL: boot.mediaURL, Timeouts: s.InstallerTimeouts(), Log: log.With("logger", "installer")}),
 		Tenants:   tenants,
 		HTTP:      &http.Client{Timeout: 30 * time.Second},
 		CheckBoot: checkBoot(key),
@@ -216,13 +216,14 @@ func newBootService(mgr ctrl.Manager, s settings.Settings, store netboot.Store, 
 	service, err := netboot.New(netboot.Options{
 		Store: store, Key: key.get, BaseURL: s.Boot.URL, HostSettings: bootSettingsOfHost(mgr.GetCache()), Files: os.DirFS(s.Boot.Files), Kernel: s.Boot.Kernel, Initrd: s.Boot.Initrd,
 		KernelArguments: s.Boot.KernelArguments, Log: log.With("logger", "boot"), ProgressInterval: s.Boot.ProgressInterval.Duration,
-		Timeouts: s.InstallerTimeouts(), Count: sessions.CountBootEvent, Logs: logs,
+		Timeouts: s.InstallerTimeouts(), Count: sessions.CountBootEvent, Logs: logs, Media: newMedia(s.Boot),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("boot service: %w", err)
 	}
 	return &bootServer{
-		address: s.Boot.Address, handler: withPrograms(service, s.Boot.Network.Programs), log: log.With("logger", "boot"), files: os.DirFS(s.Boot.Files), requiredFiles: []string{s.Boot.Kernel, s.Boot.Initrd},
+		mediaURL: service.MediaURL,
+		address:  s.Boot.Address, handler: withPrograms(service, s.Boot.Network.Programs), log: log.With("logger", "boot"), files: os.DirFS(s.Boot.Files), requiredFiles: []string{s.Boot.Kernel, s.Boot.Initrd},
 	}, nil
 }
 

@@ -100,6 +100,8 @@ type Boot struct {
 	// Kernel and Initrd are file names in Files.
 	Kernel string `json:"kernel"`
 	Initrd string `json:"initrd"`
+	// EFIStub is the path of systemd's EFI stub, linuxx64.efi.stub, which boot media are made with; empty: the boot service makes no media.
+	EFIStub string `json:"efiStub"`
 	// KernelArguments are added to the agent's command line.
 	KernelArguments []string `json:"kernelArguments"`
 	// KeySecret names the Secret with the key that signs the agents' tokens; made when it does not exist.

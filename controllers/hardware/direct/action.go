@@ -114,7 +114,7 @@ func (f facts) bootingAction() action {
 	case s.OpenedAt.Before(s.StepAt) && f.powerErr == nil:
 		return action{kind: actionPowerOn} // OpenedAt is from an earlier boot of this attempt
 	case timedOut && (f.power == hardware.PowerOn || f.powerErr != nil):
-		return f.failure(hardware.ReasonNoBootRequest, fmt.Sprintf("the time-out of this step is %s", f.timeouts.Boot))
+		return f.failure(f.noBootReason(), fmt.Sprintf("the time-out of this step is %s", f.timeouts.Boot))
 	case f.powerErr != nil:
 		return action{kind: actionReturnError}
 	case f.power == hardware.PowerOn:
@@ -184,7 +184,7 @@ func (f facts) deadlineReason() hardware.Reason {
 		if f.powerErr == nil && f.reportedStep() == hardware.StepPoweringOn {
 			return hardware.ReasonPowerOnIgnored
 		}
-		return hardware.ReasonNoBootRequest
+		return f.noBootReason()
 	case hardware.StepLoading:
 		return hardware.ReasonAgentMissing
 	case hardware.StepRegistered:
@@ -195,6 +195,15 @@ func (f facts) deadlineReason() hardware.Reason {
 		}
 	}
 	return hardware.ReasonDeadlineExceeded
+}
+
+// noBootReason returns the reason for a server that has not begun to load the agent. A server that boots from a medium asks the boot service for
+// nothing before its agent registers.
+func (f facts) noBootReason() hardware.Reason {
+	if f.session.BootWay == hardware.BootMedia {
+		return hardware.ReasonAgentMissing
+	}
+	return hardware.ReasonNoBootRequest
 }
 
 // registeredReason returns the reason for an agent that has registered and begun nothing by the deadline.
@@ -213,11 +222,17 @@ var reasonHints = map[hardware.Reason]string{
 	hardware.ReasonAgentSilent:   "the agent reports no more: look at the server's console",
 }
 
+// mediaHint says where to look when no agent has come up from a boot medium.
+const mediaHint = "the server was powered on with a boot medium and no agent registered: look at its console, whether Secure Boot is on, which refuses the unsigned " +
+	"medium, whether the BMC reaches the boot service, and at the way from the server to the boot service"
+
 // failure returns the action that fails the attempt, with the step, its duration, the bytes and the power in the message.
 func (f facts) failure(reason hardware.Reason, detail string) action {
 	s := f.session
 	message := fmt.Sprintf("%s for %s; %s", f.reportedStep(), elapsed(s.StepAt, f.now), detail)
-	if hint := reasonHints[reason]; hint != "" {
+	if hint := reasonHints[reason]; hint != "" && s.BootWay == hardware.BootMedia && s.Step == hardware.StepBooting {
+		message += "; " + mediaHint
+	} else if hint != "" {
 		message += "; " + hint
 	}
 	if s.TotalBytes > 0 {

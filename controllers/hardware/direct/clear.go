@@ -13,15 +13,15 @@ type bootID struct {
 	boots   int
 }
 
-// setNetworkBoot sets the boot override for a boot of the agent. For an erase it stays until the erase has succeeded, where the BMC offers that.
+// setBoot sets the boot override for a boot of the agent. For an erase it stays until the erase has succeeded, where the BMC offers that.
 //
 // Example for an override of one boot: a released server is powered on for its erase, its network boot fails or it loses its power in the
 // self-test, and it starts again. It would boot the former tenant's system, with that tenant's credentials.
-func setNetworkBoot(ctx context.Context, bmc hardware.BMC, operation hardware.Operation) error {
+func setBoot(ctx context.Context, bmc hardware.BMC, operation hardware.Operation, source hardware.BootSource) error {
 	if operation == hardware.OpErase {
-		return bmc.SetBootAlways(ctx, hardware.BootNetwork)
+		return bmc.SetBootAlways(ctx, source)
 	}
-	return bmc.SetBootOnce(ctx, hardware.BootNetwork)
+	return bmc.SetBootOnce(ctx, source)
 }
 
 // needsClearing reports whether the boot override has served its purpose and may still be there: the agent of an installation has registered.
@@ -73,6 +73,9 @@ func (i *Installer) clearBoot(ctx context.Context, host hardware.Host, s netboot
 		return nil
 	}
 	bmc, err := i.options.BMCs.OpenBMC(ctx, host.BMC)
+	if err == nil {
+		err = ejectMedia(ctx, bmc, host, s)
+	}
 	if err == nil {
 		err = bmc.ClearBoot(ctx)
 	}

@@ -16,6 +16,8 @@ type Options struct {
 	BMCs hardware.BMCOpener
 	// Store stores the sessions and returns the config drives. The Installer does not store InstallSpec.ConfigDrive.
 	Store netboot.Store
+	// MediaURL returns the URL of the boot medium for the boot of the session's attempt with the number; nil: no server boots from virtual media.
+	MediaURL func(ctx context.Context, session netboot.Session, boot int) (string, error)
 	// Clock returns the current time; nil means time.Now.
 	Clock func() time.Time
 	// Timeouts are the time-outs of the steps. Values that are not positive are replaced by the defaults.
@@ -118,7 +120,7 @@ func (i *Installer) Erase(ctx context.Context, host hardware.Host, attempt hardw
 func (i *Installer) Cancel(ctx context.Context, host hardware.Host, attempt hardware.Attempt) error {
 	const op = "cancel attempt"
 	now := i.options.Clock()
-	_, err := i.options.Store.Update(ctx, host.UID, func(s *netboot.Session) error {
+	ended, err := i.options.Store.Update(ctx, host.UID, func(s *netboot.Session) error {
 		switch {
 		case attempt.Number <= 0:
 			return hardware.Errorf(hardware.Invalid, op, host.String(), "attempt %d: numbers begin with 1", attempt.Number)
@@ -140,10 +142,11 @@ func (i *Installer) Cancel(ctx context.Context, host hardware.Host, attempt hard
 	}
 	i.dropRecord(host)
 	power, err := i.readPower(ctx, host)
-	if err != nil || power == hardware.PowerOff {
-		return err
+	if err == nil && power != hardware.PowerOff {
+		err = i.setPower(ctx, host, hardware.TurnOff)
 	}
-	return i.setPower(ctx, host, hardware.TurnOff)
+	i.ejectAtEnd(ctx, host, ended)
+	return err
 }
 
 // advance carries out the next action of an attempt that boots the agent.
@@ -194,6 +197,7 @@ func (i *Installer) performAction(ctx context.Context, host hardware.Host, s net
 		return err
 	case actionSucceed, actionFail:
 		i.clearAfterErase(ctx, host, s, next)
+		i.ejectAtEnd(ctx, host, s)
 		state := hardware.AttemptSucceeded
 		if next.kind == actionFail {
 			state = hardware.AttemptFailed
@@ -252,7 +256,8 @@ func (i *Installer) bootFromNetwork(ctx context.Context, host hardware.Host, s n
 	if err != nil {
 		return err
 	}
-	if err := setNetworkBoot(ctx, bmc, s.Operation); err != nil {
+	way, boot, err := i.prepareBoot(ctx, bmc, host, s, newStep)
+	if err != nil {
 		return err
 	}
 	now := i.options.Clock()
@@ -262,6 +267,7 @@ func (i *Installer) bootFromNetwork(ctx context.Context, host hardware.Host, s n
 			s.Step, s.StepAt, s.Agent = hardware.StepBooting, now, netboot.Agent{}
 		}
 		s.StepDeadline = now.Add(i.options.Timeouts.OfStep(hardware.StepBooting))
+		boot.apply(s, way, now)
 	})
 	if err != nil || updated.Number != s.Number || updated.State != hardware.AttemptRunning || updated.Step != hardware.StepBooting {
 		return err // the attempt has ended or advanced meanwhile: the server is not powered on

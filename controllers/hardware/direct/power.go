@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 )
 
 // powerRequest is what to do now about a change of power.
@@ -65,6 +66,8 @@ func (i *Installer) SetPower(ctx context.Context, host hardware.Host, change har
 	request := nextPowerRequest(change, power, i.lastRequestTime(host, change), now, i.options.Timeouts)
 	var requestErr error
 	if request.action != "" {
+		// The medium of an attempt that the boot service has ended may still be inserted.
+		i.ejectAtEnd(ctx, host, netboot.Session{})
 		i.options.Log.Info("set power", "host", host.String(), "ask", string(request.action), "reason", string(request.ignored))
 		if requestErr = i.requestPower(ctx, host, request.action); requestErr == nil {
 			i.recordRequest(host, change, now)

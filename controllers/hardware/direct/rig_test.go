@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
@@ -56,6 +58,7 @@ type rig struct {
 	client  *redfish.Client
 
 	installer *direct.Installer
+	ways      []hardware.BootSource
 
 	// mu guards the fields that a change of power changes in the goroutine of the BMC.
 	mu           sync.Mutex
@@ -84,6 +87,7 @@ func newRigWith(t *testing.T, faults conformance.Faults, personality bmc.Persona
 	service, err := netboot.New(netboot.Options{
 		Store: r.store, Key: func(context.Context) ([]byte, error) { return bytes.Repeat([]byte("k"), 32), nil }, Clock: r.Now,
 		BaseURL: "http://boot.example", Files: fstest.MapFS{"kernel": {}, "initrd": {}}, Kernel: "kernel", Initrd: "initrd",
+		Media: func(line string) (io.ReadSeeker, error) { return strings.NewReader(line), nil },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -117,11 +121,11 @@ func bmcFaults(faults conformance.Faults) bmc.Faults {
 func (r *rig) Installer() hardware.Installer { return r.installer }
 
 func (r *rig) Restart() {
-	r.installer = direct.New(direct.Options{BMCs: r.client, Store: r.store, Clock: r.Now})
+	r.installer = direct.New(direct.Options{BMCs: r.client, Store: r.store, MediaURL: r.service.MediaURL, Clock: r.Now})
 }
 
 func (r *rig) Host() hardware.Host {
-	return hardware.Host{UID: "uid-1", Namespace: "rack-1", Name: "gpu-1", BootMAC: bootMAC, BMC: r.bmc.Endpoint()}
+	return hardware.Host{UID: "uid-1", Namespace: "rack-1", Name: "gpu-1", BootMAC: bootMAC, BMC: r.bmc.Endpoint(), BootWays: r.ways}
 }
 
 func (r *rig) Now() time.Time {
@@ -184,7 +188,9 @@ func (r *rig) tick() {
 	r.mu.Unlock()
 	switch {
 	case at == posting && spent >= postTime:
-		if source != hardware.BootNetwork {
+		if source == hardware.BootMedia && !r.faults.DeadBootNIC {
+			r.bootMedia(now)
+		} else if source != hardware.BootNetwork {
 			r.bootDisk()
 		} else if !r.faults.DeadBootNIC {
 			r.bootNetwork(now)
@@ -229,6 +235,21 @@ func (r *rig) bootNetwork(now time.Time) {
 	case status == http.StatusOK:
 		r.bootDisk()
 	}
+}
+
+// bootMedia boots the medium that is in the BMC, whose content is the command line.
+func (r *rig) bootMedia(now time.Time) {
+	_, path, _ := strings.Cut(r.bmc.Media(), "boot.example")
+	status, body := r.request(http.MethodGet, path, nil)
+	found := tokenArgument.FindSubmatch(body)
+	if status != http.StatusOK || found == nil {
+		r.bootDisk()
+		return
+	}
+	r.mu.Lock()
+	r.token = string(found[1])
+	r.mu.Unlock()
+	r.enter(loading, now)
 }
 
 func (r *rig) register(now time.Time) {

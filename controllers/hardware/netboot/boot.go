@@ -25,7 +25,7 @@ const exitScript = "#!ipxe\nexit 1\n"
 
 // holdScript prevents the server from booting its disk.
 const holdScript = `#!ipxe
-echo Ingot: the last attempt on this server failed; its disk is not booted
+echo Ingot: this server must not boot its disk now
 poweroff ||
 :hold
 sleep 60
@@ -210,6 +210,10 @@ func (s *Service) scriptKindFor(session Session, mac string, now time.Time) scri
 	switch {
 	case session.BootMAC != mac, session.IsSettled():
 		return scriptExit
+	case session.BootWay == hardware.BootMedia && isOpen(session, now):
+		// The token is on the medium, which nobody gets who knows a MAC address only. A server that has not started its medium must not go on
+		// with its disk.
+		return scriptHold
 	case isOpen(session, now) && s.isAgentAtWork(session, now):
 		return scriptWait
 	case isOpen(session, now):

@@ -17,6 +17,8 @@ type Findings struct {
 	BootLoadFailed Finding
 	// KernelNotRequested means that a server has its boot document, and has asked for no kernel since.
 	KernelNotRequested Finding
+	// BootWayRefused means that the BMC cannot boot the server in the way that is preferred, so that the next way is used.
+	BootWayRefused Finding
 }
 
 // Finding is one kind of finding; the zero value means that there was none.

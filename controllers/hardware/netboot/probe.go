@@ -29,7 +29,7 @@ const (
 // identityOf returns the identity of the boot services that have the key: all replicas of one installation of Ingot, and no other one. The key
 // cannot be computed from it.
 func identityOf(key []byte) string {
-	return "ingot-boot-service " + hex.EncodeToString(signature(key, []byte(identityContext)))
+	return "ingot-boot-service " + hex.EncodeToString(signature(key, tokenContext, []byte(identityContext)))
 }
 
 // serveIdentity answers the question of Probe.

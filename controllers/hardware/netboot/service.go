@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -54,6 +55,8 @@ type Options struct {
 	// Files holds the agent's kernel and initrd under the names Kernel and Initrd. Its files must implement io.Seeker, as those of os.DirFS do.
 	Files          fs.FS
 	Kernel, Initrd string
+	// Media returns the CD image that boots the agent with the kernel command line; nil: there are none, and MediaURL fails with Unsupported.
+	Media func(commandLine string) (io.ReadSeeker, error)
 	// KernelArguments are added to the command line of the kernel, such as "console=ttyS0,115200".
 	KernelArguments []string
 	// Log receives one line for each boot document, refusal and result; nil means no log.
@@ -115,6 +118,7 @@ func New(options Options) (*Service, error) {
 	s.mux.HandleFunc("GET "+PathIdentity, withTimeout(s.serveIdentity))
 	s.mux.HandleFunc("GET "+pathKernel, s.noteKernelRequest(s.serveFile(s.options.Kernel)))
 	s.mux.HandleFunc("GET /files/initrd", s.serveFile(s.options.Initrd))
+	s.mux.HandleFunc("GET /media/{secret}/"+hardware.MediaFileName, s.serveMedia)
 	s.mux.HandleFunc("POST "+protocol.PathRegister, withTimeout(s.withToken(s.serveRegister)))
 	s.mux.HandleFunc("GET "+protocol.PathConfigDrive, withTimeout(s.withAuthorization(s.serveConfigDrive)))
 	s.mux.HandleFunc("POST "+protocol.PathProgress, withTimeout(s.withAuthorization(s.serveProgress)))
@@ -211,6 +215,8 @@ type Session struct {
 	hardware.AttemptStatus
 	// StepAt is when the current step was entered.
 	StepAt time.Time
+	// BootWay is how the host was powered on for its current boot: BootMedia, or empty for the network.
+	BootWay hardware.BootSource
 	// OpenedAt is when the host was powered on for this attempt. The boot service serves the host from OpenedAt until Deadline.
 	OpenedAt time.Time
 	// Agent is the agent that has registered in the current boot; the zero value until one has.

@@ -44,13 +44,21 @@ func (c claims) encode() []byte {
 }
 
 // signToken returns the token for the claims.
-func signToken(key []byte, c claims) string {
+func signToken(key []byte, c claims) string { return signClaims(key, tokenContext, c) }
+
+// signClaims returns the claims with a signature for the purpose that context names.
+func signClaims(key []byte, context string, c claims) string {
 	payload := c.encode()
-	return tokenEncoding.EncodeToString(payload) + "." + tokenEncoding.EncodeToString(signature(key, payload))
+	return tokenEncoding.EncodeToString(payload) + "." + tokenEncoding.EncodeToString(signature(key, context, payload))
 }
 
 // verifyToken checks the signature and the expiry and returns the claims. It does not check whether they are current: the session does.
 func verifyToken(key []byte, token string, now time.Time) (claims, error) {
+	return verifyClaims(key, tokenContext, token, now)
+}
+
+// verifyClaims does the same for signed claims of any purpose.
+func verifyClaims(key []byte, context, token string, now time.Time) (claims, error) {
 	invalid := protocol.Refusalf(protocol.TokenInvalid, "the token was not made by this service")
 	if len(token) > maxTokenLength {
 		return claims{}, invalid
@@ -64,7 +72,7 @@ func verifyToken(key []byte, token string, now time.Time) (claims, error) {
 		return claims{}, invalid
 	}
 	sum, err := tokenEncoding.DecodeString(encodedSignature)
-	if err != nil || !hmac.Equal(sum, signature(key, payload)) {
+	if err != nil || !hmac.Equal(sum, signature(key, context, payload)) {
 		return claims{}, invalid
 	}
 	c := claims{
@@ -79,9 +87,9 @@ func verifyToken(key []byte, token string, now time.Time) (claims, error) {
 	return c, nil
 }
 
-func signature(key, payload []byte) []byte {
+func signature(key []byte, context string, payload []byte) []byte {
 	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(tokenContext))
+	mac.Write([]byte(context))
 	mac.Write(payload)
 	return mac.Sum(nil)
 }

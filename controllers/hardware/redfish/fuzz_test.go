@@ -74,7 +74,7 @@ func (n *malformedBMC) checkNoPanic(t testing.TB, path string, status int, body 
 		"BootOnce":   func() error { return n.bmc.SetBootOnce(t.Context(), hardware.BootNetwork) },
 		"BootAlways": func() error { return n.bmc.SetBootAlways(t.Context(), hardware.BootDisk) },
 		"ClearBoot":  func() error { return n.bmc.ClearBoot(t.Context()) },
-		"Media":      func() error { return n.bmc.SetVirtualMedia(t.Context(), "http://h/a.iso") },
+		"Media":      func() error { return n.bmc.SetVirtualMedia(t.Context(), "http://h/a/ingot-agent.iso") },
 		"Inventory":  func() error { _, err := n.bmc.Inventory(t.Context()); return err },
 	} {
 		err := call()

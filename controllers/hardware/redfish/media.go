@@ -3,6 +3,7 @@ package redfish
 import (
 	"context"
 	"net/http"
+	"path"
 	"slices"
 
 	"github.com/stmcginnis/gofish/schemas"
@@ -33,34 +34,86 @@ type mediaSlot struct {
 // SetVirtualMedia implements hardware.BMC.
 func (b *bmc) SetVirtualMedia(ctx context.Context, imageURL string) error {
 	return b.call(ctx, opMedia, func(c *conn) error {
-		slot, err := c.findMediaSlot()
+		slots, err := c.readMediaSlots()
 		if err != nil {
 			return err
 		}
-		hasMedia := slot.Image != ""
-		if slot.Inserted != nil {
-			hasMedia = *slot.Inserted
-		}
 		if imageURL == "" {
-			if !hasMedia {
+			return c.ejectOwnMedia(slots)
+		}
+		slot := chooseMediaSlot(slots)
+		if slot == nil {
+			return hardware.Errorf(hardware.Conflict, opMedia, b.endpoint.Address, "virtual media have another image in every slot for a CD: eject it at the BMC")
+		}
+		if slot.hasMedia() {
+			if slot.Image == imageURL {
 				return nil
 			}
-			return c.ejectMedia(slot)
-		}
-		if hasMedia && slot.Image == imageURL {
-			return nil
-		}
-		if hasMedia {
 			if err := c.ejectMedia(slot); err != nil {
 				return err
 			}
 		}
-		return c.insertMedia(slot, imageURL)
+		if err := c.insertMedia(slot, imageURL); err != nil {
+			return err
+		}
+		return c.checkInserted(slot)
 	})
 }
 
-// findMediaSlot returns the first virtual media slot for a CD. It is below the system in newer firmware, below its manager in older.
-func (c *conn) findMediaSlot() (*mediaSlot, error) {
+// hasMedia reports whether an image is inserted.
+func (s *mediaSlot) hasMedia() bool {
+	if s.Inserted != nil {
+		return *s.Inserted
+	}
+	return s.Image != ""
+}
+
+// isOwn reports whether the image in the slot is one that Ingot inserted.
+func (s *mediaSlot) isOwn() bool { return path.Base(s.Image) == hardware.MediaFileName }
+
+// chooseMediaSlot returns the slot for an image: the one that has an image of ours, otherwise the first empty one; nil when there is none.
+func chooseMediaSlot(slots []*mediaSlot) *mediaSlot {
+	for _, isGood := range []func(*mediaSlot) bool{
+		func(s *mediaSlot) bool { return s.hasMedia() && s.isOwn() },
+		func(s *mediaSlot) bool { return !s.hasMedia() },
+	} {
+		if i := slices.IndexFunc(slots, isGood); i >= 0 {
+			return slots[i]
+		}
+	}
+	return nil
+}
+
+// ejectOwnMedia ejects the images that Ingot inserted.
+func (c *conn) ejectOwnMedia(slots []*mediaSlot) error {
+	for _, slot := range slots {
+		if slot.hasMedia() && slot.isOwn() {
+			if err := c.ejectMedia(slot); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkInserted reads the slot again. A BMC that accepts an image and cannot fetch it reports none, at once or after a while; one that inserts in
+// the background reports it later, and the caller repeats the call.
+//
+// Without it: the server would be powered on without the medium, and its firmware would boot the next device, which is the disk.
+func (c *conn) checkInserted(slot *mediaSlot) error {
+	after := &mediaSlot{uri: slot.uri}
+	if _, err := c.readDocument(slot.uri, after); err != nil {
+		return err
+	}
+	if after.Inserted != nil && !*after.Inserted {
+		return hardware.Errorf(hardware.Busy, opMedia, c.bmc.endpoint.Address,
+			"the BMC has accepted the image and reports that none is inserted: look whether it reaches the boot service from its own network")
+	}
+	return nil
+}
+
+// readMediaSlots returns the virtual media slots for a CD. They are below the system in newer firmware, below its manager in older.
+func (c *conn) readMediaSlots() ([]*mediaSlot, error) {
 	s, err := c.serverSystem()
 	if err != nil {
 		return nil, err
@@ -73,27 +126,39 @@ func (c *conn) findMediaSlot() (*mediaSlot, error) {
 		}
 		collections = append(collections, links.VirtualMedia.String())
 	}
+	var slots []*mediaSlot
 	for _, collection := range collections {
 		if collection == "" {
 			continue
 		}
-		collectionMembers, err := c.collectionMembers(collection)
-		if err := c.skipResourceError(err, collection); err != nil {
+		if slots, err = c.appendMediaSlots(slots, collection); err != nil {
 			return nil, err
 		}
-		for _, member := range collectionMembers {
-			slot := &mediaSlot{uri: member}
-			slot.etags, err = c.readDocument(member, slot)
-			if err := c.skipResourceError(err, member); err != nil {
-				return nil, err
-			}
-			if err == nil && isCDSlot(slot) {
-				return slot, nil
-			}
+	}
+	if len(slots) == 0 {
+		return nil, hardware.Errorf(hardware.Unsupported, opMedia, c.bmc.endpoint.Address,
+			"neither the system %s nor its managers have virtual media for a CD image", s.ODataID)
+	}
+	return slots, nil
+}
+
+// appendMediaSlots appends the slots of a collection.
+func (c *conn) appendMediaSlots(slots []*mediaSlot, collection string) ([]*mediaSlot, error) {
+	members, err := c.collectionMembers(collection)
+	if err := c.skipResourceError(err, collection); err != nil {
+		return nil, err
+	}
+	for _, member := range members {
+		slot := &mediaSlot{uri: member}
+		slot.etags, err = c.readDocument(member, slot)
+		if err := c.skipResourceError(err, member); err != nil {
+			return nil, err
+		}
+		if err == nil && isCDSlot(slot) {
+			slots = append(slots, slot)
 		}
 	}
-	return nil, hardware.Errorf(hardware.Unsupported, opMedia, c.bmc.endpoint.Address,
-		"neither the system %s nor its managers have virtual media for a CD image", s.ODataID)
+	return slots, nil
 }
 
 // isCDSlot reports whether the slot accepts a CD or DVD image.

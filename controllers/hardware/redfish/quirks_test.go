@@ -171,7 +171,7 @@ func TestTheBMCsOfTheFieldAreDriven(t *testing.T) {
 				t.Errorf("after the override was cleared the server booted from %q, expected the disk", booted)
 			}
 			if !personality.NoMedia {
-				must(t, f.bmc.SetVirtualMedia(t.Context(), "http://h/a.iso"))
+				must(t, f.bmc.SetVirtualMedia(t.Context(), "http://h/a/ingot-agent.iso"))
 			}
 			must(t, f.bmc.SetPower(t.Context(), hardware.TurnOff))
 			if f.Power() != hardware.PowerOff {
@@ -253,7 +253,7 @@ func TestMediaAreInsertedWhereTheyAreAndStaleOnesEjected(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := start(t, c.personality)
 			f.SetFaults(c.faults)
-			for _, image := range []string{"http://h/a.iso", "http://h/a.iso", "http://h/b.iso", "", ""} {
+			for _, image := range []string{"http://h/a/ingot-agent.iso", "http://h/a/ingot-agent.iso", "http://h/b/ingot-agent.iso", "", ""} {
 				must(t, f.bmc.SetVirtualMedia(t.Context(), image))
 				if f.Media() != image {
 					t.Errorf("inserted is %q, expected %q", f.Media(), image)
@@ -263,7 +263,7 @@ func TestMediaAreInsertedWhereTheyAreAndStaleOnesEjected(t *testing.T) {
 	}
 	f := start(t, bmc.Personality{})
 	f.Remove("/redfish/v1/Managers/1/VirtualMedia")
-	expect(t, f.bmc.SetVirtualMedia(t.Context(), "http://h/a.iso"), hardware.Unsupported)
+	expect(t, f.bmc.SetVirtualMedia(t.Context(), "http://h/a/ingot-agent.iso"), hardware.Unsupported)
 }
 
 func TestAnswersBecomeTypedErrors(t *testing.T) {

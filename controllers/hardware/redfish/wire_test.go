@@ -349,12 +349,12 @@ func TestMediaAreInsertedWithoutTheParametersThatABMCRefuses(t *testing.T) {
 		_, _ = fmt.Fprint(w, extendedInfo("Base.1.4.ActionParameterNotSupported", "The parameter WriteProtected is not supported."))
 		return true
 	})
-	must(t, f.bmc.SetVirtualMedia(t.Context(), "http://h/a.iso"))
-	if f.Media() != "http://h/a.iso" {
+	must(t, f.bmc.SetVirtualMedia(t.Context(), "http://h/a/ingot-agent.iso"))
+	if f.Media() != "http://h/a/ingot-agent.iso" {
 		t.Errorf("inserted is %q", f.Media())
 	}
 	f.answer(http.MethodPost, "/redfish/v1/Managers", -1, http.StatusForbidden, extendedInfo("iLO.2.14.LicenseKeyRequired", "A license key is required."))
-	expect(t, f.bmc.SetVirtualMedia(t.Context(), "http://h/b.iso"), hardware.Unsupported, "license key")
+	expect(t, f.bmc.SetVirtualMedia(t.Context(), "http://h/b/ingot-agent.iso"), hardware.Unsupported, "license key")
 }
 
 func TestASlotWithoutTheActionIsChangedWithPATCH(t *testing.T) {
@@ -366,7 +366,7 @@ func TestASlotWithoutTheActionIsChangedWithPATCH(t *testing.T) {
 			return false
 		}
 		if r.Method == http.MethodGet {
-			_, _ = fmt.Fprint(w, `{"@odata.id":"`+slot+`","@odata.etag":"\"7\"","MediaTypes":["CD","DVD"],"Image":"http://h/a.iso","Inserted":true,"Actions":{}}`)
+			_, _ = fmt.Fprint(w, `{"@odata.id":"`+slot+`","@odata.etag":"\"7\"","MediaTypes":["CD","DVD"],"Image":"http://h/a/ingot-agent.iso","Inserted":true,"Actions":{}}`)
 			return true
 		}
 		body, err := io.ReadAll(r.Body)

@@ -45,6 +45,7 @@ func session(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Se
 		Boots: int(a.Boots), Reason: hardware.Reason(a.Reason), Message: a.Message,
 		RootDisk: inventory.HardwareDisk(a.RootDisk), Evidence: inventory.HardwareEvidence(a.Disks),
 	}
+	s.BootWay = hardware.BootSource(a.BootWay)
 	s.StepAt, s.StepDeadline, s.OpenedAt = timeOf(a.StepAt), timeOf(a.StepDeadline), timeOf(a.OpenedAt)
 	s.ConfigDriveAwaitedAt = timeOf(a.ConfigDriveAwaitedAt)
 	if k := a.KernelAwaited; k != nil {
@@ -66,6 +67,7 @@ func finding(f *netboot.Findings, reason v1alpha1.HostFindingReason) *netboot.Fi
 	return map[v1alpha1.HostFindingReason]*netboot.Finding{
 		v1alpha1.FindingAnotherAgent: &f.AnotherAgent, v1alpha1.FindingBootRequestedAgain: &f.BootRequestedAgain, v1alpha1.FindingServerDiffers: &f.ServerDiffers,
 		v1alpha1.FindingBootLoadFailed: &f.BootLoadFailed, v1alpha1.FindingKernelNotRequested: &f.KernelNotRequested,
+		v1alpha1.FindingBootWayRefused: &f.BootWayRefused,
 	}[reason]
 }
 
@@ -88,12 +90,18 @@ func kernelAwaited(k netboot.KernelAwaited) *v1alpha1.KernelAwaited {
 // hostFindings returns the findings as they are stored, in the order of their reasons.
 func hostFindings(findings netboot.Findings) []v1alpha1.HostFinding {
 	var out []v1alpha1.HostFinding
-	for _, reason := range []v1alpha1.HostFindingReason{v1alpha1.FindingAnotherAgent, v1alpha1.FindingBootLoadFailed, v1alpha1.FindingBootRequestedAgain, v1alpha1.FindingKernelNotRequested, v1alpha1.FindingServerDiffers} {
+	for _, reason := range []v1alpha1.HostFindingReason{v1alpha1.FindingAnotherAgent, v1alpha1.FindingBootLoadFailed, v1alpha1.FindingBootRequestedAgain, v1alpha1.FindingBootWayRefused, v1alpha1.FindingKernelNotRequested, v1alpha1.FindingServerDiffers} {
 		if f := finding(&findings, reason); f.Count > 0 {
 			out = append(out, v1alpha1.HostFinding{Reason: reason, Message: f.Message, Count: int32(f.Count), At: metav1.NewMicroTime(f.At)})
 		}
 	}
 	return out
+}
+
+// hasSameProgress reports whether nothing that is stored of the attempt's progress differs between the sessions.
+func hasSameProgress(before, after netboot.Session) bool {
+	return after.AttemptStatus == before.AttemptStatus && after.BootWay == before.BootWay && after.StepAt.Equal(before.StepAt) && after.OpenedAt.Equal(before.OpenedAt) &&
+		after.ConfigDriveAwaitedAt.Equal(before.ConfigDriveAwaitedAt) && after.Agent == before.Agent && after.KernelAwaited == before.KernelAwaited && after.Findings == before.Findings
 }
 
 // updateRecord sets the fields of the record that differ between the sessions. It returns a Conflict if the attempt is not the wanted one.
@@ -107,13 +115,12 @@ func updateRecord(record *v1alpha1.HostRecord, before, after netboot.Session) er
 		err.Reason = hardware.ReasonAttemptConflict
 		return err
 	}
-	if after.AttemptStatus == before.AttemptStatus && after.StepAt.Equal(before.StepAt) && after.OpenedAt.Equal(before.OpenedAt) &&
-		after.ConfigDriveAwaitedAt.Equal(before.ConfigDriveAwaitedAt) && after.Agent == before.Agent && after.KernelAwaited == before.KernelAwaited && after.Findings == before.Findings {
+	if hasSameProgress(before, after) {
 		return nil
 	}
 	record.Status.Attempt = &v1alpha1.HostAttempt{
 		Number: after.Number, State: string(after.State), Step: string(after.Step), StepAt: microTime(after.StepAt), StepDeadline: stepDeadline(after), OpenedAt: microTime(after.OpenedAt),
-		Boots: int32(after.Boots), DoneBytes: after.DoneBytes, TotalBytes: after.TotalBytes, Reason: string(after.Reason), Message: v1alpha1.Truncate(after.Message, v1alpha1.MaxAttemptMessage),
+		Boots: int32(after.Boots), BootWay: string(after.BootWay), DoneBytes: after.DoneBytes, TotalBytes: after.TotalBytes, Reason: string(after.Reason), Message: v1alpha1.Truncate(after.Message, v1alpha1.MaxAttemptMessage),
 		Agent: hostAgent(after.Agent), ConfigDriveAwaitedAt: microTime(after.ConfigDriveAwaitedAt), Findings: hostFindings(after.Findings), KernelAwaited: kernelAwaited(after.KernelAwaited),
 		RootDisk: inventory.RecordDisk(after.RootDisk), Disks: inventory.RecordEvidence(after.Evidence),
 	}

@@ -1,0 +1,122 @@
+package operator
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+
+	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
+	"github.com/ingot-dev/ingot/imagebuilder/iso"
+	"github.com/ingot-dev/ingot/imagebuilder/uki"
+)
+
+// mediaRelease describes the agent in the images of boot media, in the format of os-release(5).
+const mediaRelease = "ID=ingot\nNAME=Ingot\nPRETTY_NAME=\"Ingot agent\"\n"
+
+// mediaMaker makes boot media of the agent's kernel and initrd.
+type mediaMaker struct {
+	stub           string
+	files          fs.FS
+	kernel, initrd string
+
+	mu sync.Mutex
+	// made are the files that template and layout were made of. They are made again when a file has been replaced.
+	made     [3]fs.FileInfo
+	template *uki.Template
+	layout   *iso.Layout
+}
+
+// newMedia returns the function that makes boot media; nil when none are configured.
+func newMedia(boot settings.Boot) func(string) (io.ReadSeeker, error) {
+	if boot.EFIStub == "" {
+		return nil
+	}
+	m := &mediaMaker{stub: boot.EFIStub, files: os.DirFS(boot.Files), kernel: boot.Kernel, initrd: boot.Initrd}
+	return m.image
+}
+
+// image returns the CD image that boots the agent with the command line. It is read from the files when it is read.
+func (m *mediaMaker) image(commandLine string) (io.ReadSeeker, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.prepare(); err != nil {
+		return nil, fmt.Errorf("look at boot.efiStub and boot.files of the manager's configuration: %w", err)
+	}
+	program, err := m.template.Image(commandLine)
+	if err != nil {
+		return nil, err
+	}
+	image, err := m.layout.Image(program, program.Size())
+	if err != nil {
+		return nil, err
+	}
+	return image.Reader(), nil
+}
+
+// prepare makes template and layout if the files have changed.
+func (m *mediaMaker) prepare() error {
+	stub, err := os.Stat(m.stub)
+	if err != nil {
+		return err
+	}
+	kernel, err := fs.Stat(m.files, m.kernel)
+	if err != nil {
+		return err
+	}
+	initrd, err := fs.Stat(m.files, m.initrd)
+	if err != nil {
+		return err
+	}
+	now := [3]fs.FileInfo{stub, kernel, initrd}
+	if m.template != nil && isSameFiles(m.made, now) {
+		return nil
+	}
+	program, err := os.ReadFile(m.stub)
+	if err != nil {
+		return err
+	}
+	kernelFile, err := openSection(m.files, m.kernel)
+	if err != nil {
+		return err
+	}
+	initrdFile, err := openSection(m.files, m.initrd)
+	if err != nil {
+		return err
+	}
+	template, err := uki.New(program, mediaRelease, kernelFile, initrdFile)
+	if err != nil {
+		return err
+	}
+	layout, err := iso.New("BOOTX64.EFI", template.Size())
+	if err != nil {
+		return err
+	}
+	m.template, m.layout, m.made = template, layout, now
+	return nil
+}
+
+func isSameFiles(one, other [3]fs.FileInfo) bool {
+	for i := range one {
+		if one[i].Size() != other[i].Size() || !one[i].ModTime().Equal(other[i].ModTime()) {
+			return false
+		}
+	}
+	return true
+}
+
+// openSection opens a file for reading at any offset. It stays open for the images that are made of it; the runtime closes it after the last one.
+func openSection(files fs.FS, name string) (*io.SectionReader, error) {
+	file, err := files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	source, canReadAt := file.(io.ReaderAt)
+	if err != nil || !canReadAt {
+		return nil, errors.Join(fmt.Errorf("the file %s cannot be read in parts", name), err, file.Close())
+	}
+	return io.NewSectionReader(source, 0, info.Size()), nil
+}

@@ -1,0 +1,145 @@
+package direct_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
+	"github.com/ingot-dev/ingot/test/bmc"
+	"github.com/ingot-dev/ingot/test/conformance"
+)
+
+// newMediaRig makes a rig whose NodeProvider prefers virtual media.
+func newMediaRig(t *testing.T, faults conformance.Faults, personality bmc.Personality) *rig {
+	r := newRigWith(t, faults, personality)
+	r.ways = []hardware.BootSource{hardware.BootMedia, hardware.BootNetwork}
+	return r
+}
+
+func TestConformanceOverVirtualMedia(t *testing.T) {
+	conformance.RunSound(t, func(t *testing.T, faults conformance.Faults) conformance.Rig {
+		r := newMediaRig(t, faults, bmc.Personality{Power: bmc.PowerRules{PresentState: bmc.PSU501}})
+		t.Cleanup(func() {
+			if s := r.session(); s.State != hardware.AttemptRunning && s.Operation != hardware.OpInspect && r.bmc.Media() != "" {
+				t.Errorf("the attempt is %s %s, and the medium is inserted", s.State, s.Reason)
+			}
+		})
+		return r
+	})
+}
+
+func (r *rig) session() netboot.Session {
+	s, err := r.store.ByUID(context.Background(), "uid-1")
+	if err != nil {
+		r.t.Error(err)
+	}
+	return s
+}
+
+// installUntil calls Install every ten seconds until the condition holds.
+func (r *rig) installUntil(isEnough func() bool) {
+	r.t.Helper()
+	deadline := r.Now().Add(time.Hour)
+	for range 400 {
+		// An error is repeated, as the controller does.
+		if err := r.installer.Install(r.t.Context(), r.Host(), hardware.Attempt{Number: 1, Deadline: deadline}, conformanceImage); err != nil {
+			r.t.Log(err)
+		}
+		if isEnough() {
+			return
+		}
+		r.Advance(10 * time.Second)
+	}
+	r.t.Fatalf("not reached: %+v", r.session())
+}
+
+var conformanceImage = hardware.InstallSpec{Image: hardware.Image{URL: "https://images.example/a.raw", Checksum: "sha256:" + strings.Repeat("ab", 32), Format: "raw"}}
+
+func TestAMediumIsTakenOutWhenTheAgentRunsAndNobodyGetsTheTokenByTheMAC(t *testing.T) {
+	r := newMediaRig(t, conformance.Faults{}, bmc.Personality{})
+	r.installUntil(func() bool { return r.session().Step == hardware.StepBooting })
+	url := r.bmc.Media()
+	if !strings.HasSuffix(url, "/"+hardware.MediaFileName) || r.session().BootWay != hardware.BootMedia || r.session().Boots != 1 {
+		t.Fatalf("medium %q, session %+v", url, r.session())
+	}
+	if _, script := r.request(http.MethodGet, "/boot/"+bootMAC, nil); strings.Contains(string(script), "ingot.token") || !strings.Contains(string(script), "poweroff") {
+		t.Errorf("who knows the MAC address gets %s", script)
+	}
+	path := strings.TrimPrefix(url, "http://boot.example")
+	if status, _ := r.request(http.MethodGet, path, nil); status != http.StatusOK {
+		t.Errorf("the BMC gets %d", status)
+	}
+	for _, wrong := range []string{"/media/x/" + hardware.MediaFileName, strings.Replace(path, ".", "x.", 1), "/media/" + r.tokenForTest() + "/" + hardware.MediaFileName} {
+		if status, body := r.request(http.MethodGet, wrong, nil); status != http.StatusNotFound || strings.Contains(string(body), "token") {
+			t.Errorf("%s: %d %s", wrong, status, body)
+		}
+	}
+	// A power-on that is repeated is the same boot: the medium stays.
+	r.installUntil(func() bool {
+		return r.session().Step == hardware.StepRegistered || r.session().Step == hardware.StepWriting
+	})
+	r.installUntil(func() bool { return r.bmc.Media() == "" })
+	r.installUntil(func() bool { return r.session().Step == hardware.StepFinishing })
+	if status, _ := r.request(http.MethodGet, path, nil); status != http.StatusNotFound {
+		t.Errorf("after the attempt the medium is served with %d", status)
+	}
+}
+
+// tokenForTest is a text that has the form of a secret.
+func (r *rig) tokenForTest() string { return "AAAAAAAAAAEAAAAAAAAAAQAAAABqHUQAdWlkLTE.AAAA" }
+
+func TestAnotherPersonsMediumStaysAndTheServerIsNotPoweredOn(t *testing.T) {
+	r := newMediaRig(t, conformance.Faults{}, bmc.Personality{})
+	other, err := r.client.OpenBMC(t.Context(), r.Host().BMC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.bmc.InsertMedia("http://tools.example/firmware.iso")
+	for range 20 {
+		err = r.installer.Install(t.Context(), r.Host(), hardware.Attempt{Number: 1, Deadline: r.Now().Add(time.Hour)}, conformanceImage)
+		r.Advance(10 * time.Second)
+	}
+	if hardware.KindOf(err) != hardware.Conflict || !strings.Contains(err.Error(), "eject") || r.bmc.Media() != "http://tools.example/firmware.iso" || r.Power() != hardware.PowerOff {
+		t.Errorf("%v, medium %q, power %s", err, r.bmc.Media(), r.Power())
+	}
+	if err := other.SetVirtualMedia(t.Context(), ""); err != nil || r.bmc.Media() == "" {
+		t.Errorf("ejected another person's medium: %v", err)
+	}
+}
+
+func TestWithoutVirtualMediaTheNextWayIsUsedAndReported(t *testing.T) {
+	r := newMediaRig(t, conformance.Faults{}, bmc.Personality{NoMedia: true})
+	r.installUntil(func() bool { return r.session().Step == hardware.StepFinishing })
+	if s := r.session(); s.BootWay != "" || s.Findings.BootWayRefused.Count != 1 || !strings.Contains(s.Findings.BootWayRefused.Message, "virtual media") {
+		t.Errorf("way %q, finding %+v", s.BootWay, s.Findings.BootWayRefused)
+	}
+	only := newMediaRig(t, conformance.Faults{}, bmc.Personality{NoMedia: true})
+	only.ways = only.ways[:1]
+	var err error
+	for range 20 {
+		err = only.installer.Install(t.Context(), only.Host(), hardware.Attempt{Number: 1, Deadline: only.Now().Add(time.Hour)}, conformanceImage)
+		only.Advance(10 * time.Second)
+	}
+	if hardware.KindOf(err) != hardware.Unsupported || only.Power() != hardware.PowerOff {
+		t.Errorf("%v, power %s", err, only.Power())
+	}
+}
+
+func TestAManagerThatIsKilledAfterTheInsertionGoesOnWithTheSameMedium(t *testing.T) {
+	r := newMediaRig(t, conformance.Faults{}, bmc.Personality{})
+	r.bmc.SetFaults(bmc.Faults{SilentPowerOn: 1})
+	r.installUntil(func() bool { return r.bmc.Media() != "" })
+	inserted := r.bmc.Media()
+	r.Restart()
+	r.installUntil(func() bool { return r.Power() == hardware.PowerOn })
+	if r.bmc.Media() != inserted || r.session().Boots != 1 {
+		t.Errorf("medium %q, expected %q; boots %d", r.bmc.Media(), inserted, r.session().Boots)
+	}
+	if err := r.installer.Cancel(t.Context(), r.Host(), hardware.Attempt{Number: 1}); err != nil || r.bmc.Media() != "" {
+		t.Errorf("after the cancellation the medium is %q: %v", r.bmc.Media(), err)
+	}
+}
