@@ -48,6 +48,16 @@ image: $(BIN)/ingot $(BIN)/ingot-agent $(IMAGE_ARCHITECTURES:%=$(BIN)/linux-%/in
 	$(BIN)/ingot image manager $(foreach a,$(IMAGE_ARCHITECTURES),--program $(a)=$(BIN)/linux-$(a)/ingot-manager) \
 		--boot $(BIN)/image/boot --bootloaders "$$bootloaders" --name '$(IMAGE)' --version '$(VERSION)' $(if $(PUSH),--push) -o $(BIN)/image
 
+.PHONY: boot
+boot: $(BIN)/boot/agent.cpio.zst ## Make the kernel and the ramdisk that servers are installed by, in bin/boot. KERNEL: a package or directory.
+
+$(BIN)/boot/agent.cpio.zst: $(BIN)/ingot $(BIN)/ingot-agent
+	@mkdir -p $(BIN)/boot
+	@kernel='$(KERNEL)'; [ -n "$$kernel" ] || { cd $(BIN)/boot; rm -f linux-image-*.deb; \
+		apt-get -q download "$$(apt-cache depends linux-image-amd64 2>/dev/null | awk '/Depends: linux-image/ {print $$2; exit}')" && kernel=$(BIN)/boot/$$(ls linux-image-*.deb); cd $(CURDIR); }; \
+	[ -n "$$kernel" ] || { echo "no kernel: give KERNEL=PATH, a distribution's kernel package for the servers (linux-image-*-amd64_*.deb) or a directory with boot/ and lib/modules/"; exit 1; }; \
+	$(BIN)/ingot image ramdisk --agent $(BIN)/ingot-agent --kernel "$$kernel" $(FIRMWARE:%=--firmware %) -o $(BIN)/boot
+
 ##@ Develop
 .PHONY: test
 test: $(BIN)/gotestsum programs ## Run every test. ARGS="-run NAME ./PACKAGE" narrows it; INGOT_REQUIRE=all fails where a program is missing.

@@ -233,7 +233,7 @@ func (s *testbed) applyTypes(ctx context.Context) error {
 func (s *testbed) packImages(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	out := filepath.Join(s.env.Dir, "images")
 	var err error
-	if s.env.Images, err = environment.ServeImages(out, 64<<20); err != nil {
+	if s.env.Images, err = environment.ServeImages(environment.Loopback, out, 64<<20); err != nil {
 		return nil, err
 	}
 	s.images = []string{"image-a", "image-b"}

@@ -183,7 +183,7 @@ func (p *pipeline) packImage(ctx context.Context, samples []*unstructured.Unstru
 		return err
 	}
 	var err error
-	if p.env.Images, err = environment.ServeImages(out, imageRate); err != nil {
+	if p.env.Images, err = environment.ServeImages(environment.Loopback, out, imageRate); err != nil {
 		return err
 	}
 	_, name := environment.FirstOfKind(samples, "OSImage")

@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,6 +47,8 @@ type Environment struct {
 	Images       *ImageServer
 	Rack         *rack.Rack
 	Manager      *Process
+	// BootFiles is the folder with the agent's kernel and ramdisk; empty: that which WriteBootFiles writes.
+	BootFiles string
 	// BootAddress is the address of the boot service.
 	BootAddress string
 	// WebhookAddress is the address of the manager's webhook server; empty: the manager starts none.
@@ -176,7 +179,7 @@ func (e *Environment) StartManager(ctx context.Context, speed float64) error {
 	s.Health.Address, s.Metrics.Address = "127.0.0.1:0", "0"
 	s.Log.Format = "text"
 	// The NodeProvider of the servers names the boot service, and takes precedence over this URL.
-	s.Boot.Address, s.Boot.URL, s.Boot.Files = e.BootAddress, "http://boot.invalid", filepath.Join(e.Dir, "boot")
+	s.Boot.Address, s.Boot.URL, s.Boot.Files = e.BootAddress, "http://boot.invalid", cmp.Or(e.BootFiles, filepath.Join(e.Dir, "boot"))
 	fast := metav1.Duration{Duration: time.Duration(max(200, 2000/speed)) * time.Millisecond}
 	s.Boot.ProgressInterval, s.Intervals.Working = metav1.Duration{Duration: time.Second}, fast
 	if e.WebhookAddress != "" {

@@ -70,9 +70,12 @@ type ImageServer struct {
 	ended chan error
 }
 
-// ServeImages serves a folder on a free loopback port.
-func ServeImages(dir string, bytesPerSecond int) (*ImageServer, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// Loopback is an address with a free port of this machine, for ServeImages.
+const Loopback = "127.0.0.1:0"
+
+// ServeImages serves a folder at the address.
+func ServeImages(address, dir string, bytesPerSecond int) (*ImageServer, error) {
+	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("serve images: %w", err)
 	}

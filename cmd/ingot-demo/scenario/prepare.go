@@ -63,7 +63,7 @@ func (d *demo) packImages(ctx context.Context, name string) ([]*unstructured.Uns
 		return nil, err
 	}
 	var err error
-	if d.env.Images, err = environment.ServeImages(out, int(imageRate*d.options.Speed/DefaultSpeed)); err != nil {
+	if d.env.Images, err = environment.ServeImages(environment.Loopback, out, int(imageRate*d.options.Speed/DefaultSpeed)); err != nil {
 		return nil, err
 	}
 	d.images = [3]string{name, name + "-2", name + "-3"}

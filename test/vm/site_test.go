@@ -1,0 +1,386 @@
+package vm_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/imagebuilder/pack"
+	"github.com/ingot-dev/ingot/test/bmc"
+	"github.com/ingot-dev/ingot/test/environment"
+	"github.com/ingot-dev/ingot/test/invariants"
+	"github.com/ingot-dev/ingot/test/require"
+	"github.com/ingot-dev/ingot/test/vm/lab"
+	"github.com/ingot-dev/ingot/test/vm/qemu"
+)
+
+// Where Debian's packages have the firmware and the boot programs.
+const (
+	firmwareCode = "/usr/share/OVMF/OVMF_CODE_4M.fd"
+	firmwareVars = "/usr/share/OVMF/OVMF_VARS_4M.fd"
+	programs     = "/usr/lib/ipxe"
+)
+
+const (
+	hosts, team, tenantName = "metal", "research", "research"
+	gateKey                 = "ingot.dev/unvalidated"
+	// patience is how long one step may take. A server without hardware virtualisation takes half a minute from its power-on to the agent on two idle cores.
+	patience = 6 * time.Minute
+	// imageRate is that of a slow network, so that there is a middle of the write.
+	imageRate = 4 << 20
+	// imageBallast is what does not compress in the image, in bytes.
+	imageBallast = 24 << 20
+	// diskSize is that of the server's disk. The file is sparse.
+	diskSize = 5 << 30
+)
+
+// needVirtualServers skips a test without the programs and files that virtual servers need.
+func needVirtualServers(t *testing.T) (bootFiles string) {
+	t.Helper()
+	needNamespaces(t)
+	require.Tool(t, "qemu-system-x86_64", "apt-get install qemu-system-x86")
+	for path, install := range map[string]string{firmwareCode: "apt-get install ovmf", filepath.Join(programs, "snponly.efi"): "apt-get install ipxe"} {
+		if _, err := os.Stat(path); err != nil {
+			require.Missing(t, path, install)
+		}
+	}
+	bin, err := filepath.Abs("../../bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, install := range map[string]string{"boot/agent.cpio.zst": "make boot", "ingot-manager": "make build", "ingot-controlplane": "make build"} {
+		if _, err := os.Stat(filepath.Join(bin, name)); err != nil {
+			require.Missing(t, "bin/"+name, install)
+		}
+	}
+	return filepath.Join(bin, "boot")
+}
+
+// site is a management cluster, a tenant's cluster, the manager with its boot service, and one virtual server.
+type site struct {
+	t      *testing.T
+	env    *environment.Environment
+	client client.Client
+	watch  *invariants.Watcher
+	server *qemu.Machine
+	bmc    *bmc.BMC
+	// disk is the file with the server's disk.
+	disk  string
+	began time.Time
+
+	mu sync.Mutex
+	// checked says that the invariants were checked at least once.
+	checked bool
+}
+
+// newSite starts everything. The server is registered and off.
+func newSite(t *testing.T) *site {
+	bootFiles := needVirtualServers(t)
+	dir, err := os.MkdirTemp("", "ingot-vm-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &site{t: t, began: time.Now(), env: &environment.Environment{
+		Dir: dir, ProgramDir: filepath.Dir(bootFiles), BootFiles: bootFiles, BootAddress: lab.Address + ":8090", ChangeSettings: onProvisioningNetwork,
+	}}
+	t.Cleanup(func() { s.stop(cancel) })
+	for _, step := range []func(context.Context) error{
+		s.startNetwork, s.startClusters, s.startServer, s.applyObjects, func(ctx context.Context) error { return s.env.StartManager(ctx, 1) },
+	} {
+		if err := step(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	go s.check(ctx)
+	return s
+}
+
+// onProvisioningNetwork are the settings of the manager that answers the servers at the bridge.
+func onProvisioningNetwork(c *settings.Settings) {
+	c.Boot.KernelArguments = []string{"console=ttyS0"}
+	c.Boot.Network.Interface, c.Boot.Network.DHCP, c.Boot.Network.Programs = lab.Bridge, settings.DHCPServe, programs
+	c.Boot.Network.Subnets = []settings.Subnet{{Prefix: lab.Prefix, First: "10.77.0.100", Last: "10.77.0.109"}}
+	c.Timeouts.Hosts.Retry = metav1.Duration{Duration: 2 * time.Second}
+}
+
+func (s *site) startNetwork(context.Context) error {
+	return errors.Join(lab.MakeBridge(), lab.AddTap("tap0"))
+}
+
+func (s *site) startClusters(ctx context.Context) error {
+	if err := s.env.StartClusters(ctx); err != nil {
+		return err
+	}
+	s.client = s.env.ManagementClient
+	if err := s.env.InstallIngot(ctx); err != nil {
+		return err
+	}
+	var err error
+	s.watch, err = invariants.Start(ctx, s.client, s.env.TenantClient, gateKey)
+	return err
+}
+
+// startServer makes the server and starts its BMC.
+func (s *site) startServer(ctx context.Context) error {
+	s.disk = filepath.Join(s.env.Dir, "disk.raw")
+	if err := errors.Join(os.WriteFile(s.disk, nil, 0o600), os.Truncate(s.disk, diskSize)); err != nil {
+		return err
+	}
+	log := slog.New(slog.DiscardHandler)
+	const uuid = "03020100-0504-0706-0809-0a0b0c0d0e0f"
+	var err error
+	s.server, err = qemu.New(qemu.Options{
+		Name: "server-1", Dir: s.env.Dir, FirmwareCode: firmwareCode, FirmwareVars: firmwareVars, MemoryMiB: 1024, CPUs: 1, UUID: uuid, MAC: bootMAC, Tap: "tap0",
+		Disks: []qemu.Disk{{Path: s.disk, Bus: "nvme", Serial: "DRIVE0"}}, NextBoot: func() hardware.BootSource { return s.bmc.TakeBoot() }, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	authority, err := bmc.NewAuthority(time.Now())
+	if err != nil {
+		return err
+	}
+	s.bmc = bmc.New(bmc.Options{
+		Name: "server-1", Machine: s.server, Authority: authority, Username: "admin", Password: "not-in-any-log", Log: log,
+		Hardware: hardware.Inventory{SystemUUID: uuid, NICs: []hardware.NIC{{MAC: bootMAC}}},
+	})
+	s.env.Secrets = append(s.env.Secrets, "not-in-any-log")
+	return s.bmc.Start(ctx)
+}
+
+// applyObjects makes what an administrator makes: the provider, the image and a second one whose checksum is wrong, the server, the tenant.
+func (s *site) applyObjects(ctx context.Context) error {
+	image, err := s.packImage(ctx)
+	if err != nil {
+		return err
+	}
+	wrong := image.DeepCopy()
+	wrong.Name, wrong.Spec.Checksum = "wrong-digest", "sha256:"+strings.Repeat("0", 64)
+	endpoint := s.bmc.Endpoint()
+	meta := func(namespace, name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
+	objects := []client.Object{
+		&corev1.Namespace{ObjectMeta: meta("", hosts)}, &corev1.Namespace{ObjectMeta: meta("", team)},
+		roleBinding(hosts, "ingot-manager-hosts"), roleBinding(team, "ingot-manager-tenants"),
+		&corev1.Secret{ObjectMeta: meta(hosts, "bmc-ca"), Data: map[string][]byte{"ca.crt": endpoint.CABundle}},
+		&corev1.Secret{ObjectMeta: meta(hosts, "server-1-bmc"), StringData: map[string]string{"username": endpoint.Username, "password": endpoint.Password}},
+		&corev1.Secret{ObjectMeta: meta(team, "admin"), Data: map[string][]byte{"kubeconfig": s.env.Tenant.Kubeconfig()}},
+		&v1alpha1.NodeProvider{ObjectMeta: meta("", "rack"), Spec: v1alpha1.NodeProviderSpec{
+			HostNamespace: hosts, Erase: &v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseFull},
+			Redfish: &v1alpha1.RedfishProvider{CABundleSecretRef: &v1alpha1.LocalReference{Name: "bmc-ca"}, Netboot: v1alpha1.NetbootSpec{Address: s.env.BootAddress}},
+		}},
+		&v1alpha1.TenantCluster{ObjectMeta: meta(team, tenantName), Spec: v1alpha1.TenantClusterSpec{
+			KubeconfigSecretRef: v1alpha1.LocalReference{Name: "admin"},
+			Join:                v1alpha1.JoinSpec{TLSBootstrap: &v1alpha1.EndpointJoin{Endpoint: s.env.Tenant.Endpoint()}},
+		}},
+		image, wrong, nodeType("plain", image.Name), nodeType("wrong-digest", wrong.Name),
+		&metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: hosts, Name: "server-1", Labels: map[string]string{"rack": "1"}}, Spec: metal3.BareMetalHostSpec{
+			BootMACAddress: bootMAC, BootMode: metal3.UEFI,
+			BMC: metal3.BMCDetails{Address: strings.Replace(endpoint.Address, "https", "redfish", 1), CredentialsName: "server-1-bmc"},
+		}},
+	}
+	for _, o := range objects {
+		if err := s.client.Create(ctx, o); err != nil {
+			return fmt.Errorf("%T %s: %w", o, o.GetName(), err)
+		}
+	}
+	return nil
+}
+
+func roleBinding(namespace, role string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ingot-manager"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "ingot-system", Name: "ingot-manager"}},
+	}
+}
+
+func nodeType(name, image string) *v1alpha1.NodeType {
+	return &v1alpha1.NodeType{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.NodeTypeSpec{
+		ProviderRef: v1alpha1.LocalReference{Name: "rack"}, OSImageRef: v1alpha1.LocalReference{Name: image},
+		HostSelector: metav1.LabelSelector{MatchLabels: map[string]string{"rack": "1"}},
+		Resources:    corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
+	}}
+}
+
+// packImage packs an image without an operating system, and serves it on the provisioning network.
+func (s *site) packImage(ctx context.Context) (*v1alpha1.OSImage, error) {
+	tree, out := filepath.Join(s.env.Dir, "tree"), filepath.Join(s.env.Dir, "images")
+	if err := environment.WriteTree(tree, imageBallast); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.env.Images, err = environment.ServeImages(lab.Address+":0", out, imageRate); err != nil {
+		return nil, err
+	}
+	packed, err := pack.Pack(ctx, pack.Options{Dir: tree, Output: out, Name: "plain", URLBase: s.env.Images.URL, RootOwned: true})
+	if err != nil {
+		return nil, err
+	}
+	return &packed.OSImage, nil
+}
+
+// check checks the invariants until the context ends.
+func (s *site) check(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := s.watch.Check(ctx); err == nil {
+			s.mu.Lock()
+			s.checked = true
+			s.mu.Unlock()
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// stop ends everything. After a failure the folder stays, with the console and the manager's log.
+func (s *site) stop(cancel context.CancelFunc) {
+	err := s.judge()
+	cancel()
+	if s.server != nil {
+		s.server.Close()
+	}
+	if s.bmc != nil {
+		err = errors.Join(err, s.bmc.Stop())
+	}
+	if err = errors.Join(err, s.env.Stop()); err != nil {
+		s.t.Error(err)
+	}
+	if s.t.Failed() {
+		s.t.Logf("console, logs and disks are in %s; the end of the console:\n%s", s.env.Dir, endOf(s.server.Console(), 4<<10))
+		return
+	}
+	if err := os.RemoveAll(s.env.Dir); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// judge reports the violations of invariants.
+func (s *site) judge() error {
+	if s.watch == nil {
+		return nil // It has not begun.
+	}
+	violations, err := s.watch.Violations()
+	for _, v := range violations {
+		s.t.Error(v)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.checked {
+		err = errors.Join(err, errors.New("the invariants were never checked"))
+	}
+	return err
+}
+
+// endOf returns the end of a file.
+func endOf(path string, size int64) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > size {
+		if _, err := f.Seek(-size, io.SeekEnd); err != nil {
+			return err.Error()
+		}
+	}
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// order makes a Machine of the NodeType.
+func (s *site) order(name, nodeType string) {
+	s.t.Helper()
+	err := s.client.Create(s.t.Context(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: name}, Spec: v1alpha1.MachineSpec{
+		NodeTypeRef: v1alpha1.LocalReference{Name: nodeType}, TenantClusterRef: v1alpha1.LocalReference{Name: tenantName},
+	}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// release deletes the Machine.
+func (s *site) release(name string) {
+	s.t.Helper()
+	if err := s.client.Delete(s.t.Context(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: name}}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// record returns the HostRecord of the server.
+func (s *site) record() (*v1alpha1.HostRecord, error) {
+	record := &v1alpha1.HostRecord{}
+	err := s.client.Get(s.t.Context(), client.ObjectKey{Namespace: hosts, Name: "server-1"}, record)
+	return record, err
+}
+
+// await waits until the HostRecord is as it should be, and logs each step of an attempt with the seconds since the start.
+func (s *site) await(what string, ok func(*v1alpha1.HostRecord) bool) *v1alpha1.HostRecord {
+	s.t.Helper()
+	var record *v1alpha1.HostRecord
+	seen := ""
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		var err error
+		if exited, err := s.env.Manager.Exited(); exited {
+			s.t.Fatalf("the manager ended: %v: %s", err, endOf(filepath.Join(s.env.Dir, "manager.log"), 2<<10))
+		}
+		if record, err = s.record(); err != nil {
+			continue // The host controller makes it.
+		}
+		if now := stateOf(record); now != seen {
+			seen = now
+			s.t.Logf("%6.1fs %s", time.Since(s.began).Seconds(), now)
+		}
+		if ok(record) {
+			return record
+		}
+	}
+	s.t.Fatalf("%s: not within %s; last seen: %s %+v", what, patience, seen, record.Status.Error)
+	return nil
+}
+
+// stateOf says in a line what the host does.
+func stateOf(record *v1alpha1.HostRecord) string {
+	wanted, attempt := record.Status.Wanted, record.Status.Progress()
+	if wanted == nil {
+		return "nothing is wanted"
+	}
+	if attempt == nil {
+		return fmt.Sprintf("attempt %d %s %s", wanted.Number, wanted.Operation, wanted.Outcome)
+	}
+	return fmt.Sprintf("attempt %d %s %s %s boot %d %s", wanted.Number, wanted.Operation, wanted.Outcome, attempt.Step, attempt.Boots, attempt.Reason)
+}
+
+// readDisk returns the first bytes of the server's disk as they are outside of the server.
+func (s *site) readDisk(size int) []byte {
+	s.t.Helper()
+	f, err := os.Open(s.disk)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer f.Close()
+	out := make([]byte, size)
+	if _, err := io.ReadFull(f, out); err != nil {
+		s.t.Fatal(err)
+	}
+	return out
+}
