@@ -16,8 +16,8 @@ import (
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -31,6 +31,11 @@ import (
 	"github.com/ingot-dev/ingot/test/vm/lab"
 	"github.com/ingot-dev/ingot/test/vm/qemu"
 )
+
+func TestMain(m *testing.M) { lab.Main(m) }
+
+// bootMAC is that of the server's network interface.
+const bootMAC = "52:54:00:aa:00:01"
 
 // Where Debian's packages have the firmware and the boot programs.
 const (
@@ -120,6 +125,7 @@ func onProvisioningNetwork(c *settings.Settings) {
 	c.Boot.Network.Interface, c.Boot.Network.DHCP, c.Boot.Network.Programs = lab.Bridge, settings.DHCPServe, programs
 	c.Boot.Network.Subnets = []settings.Subnet{{Prefix: lab.Prefix, First: "10.77.0.100", Last: "10.77.0.109"}}
 	c.Timeouts.Hosts.Retry = metav1.Duration{Duration: 2 * time.Second}
+	c.Timeouts.Steps.GracefulOff = metav1.Duration{Duration: 5 * time.Second} // There is no operating system that answers the button.
 }
 
 func (s *site) startNetwork(context.Context) error {
@@ -176,7 +182,9 @@ func (s *site) applyObjects(ctx context.Context) error {
 	wrong := image.DeepCopy()
 	wrong.Name, wrong.Spec.Checksum = "wrong-digest", "sha256:"+strings.Repeat("0", 64)
 	endpoint := s.bmc.Endpoint()
-	meta := func(namespace, name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
+	meta := func(namespace, name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: name}
+	}
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: meta("", hosts)}, &corev1.Namespace{ObjectMeta: meta("", team)},
 		roleBinding(hosts, "ingot-manager-hosts"), roleBinding(team, "ingot-manager-tenants"),
