@@ -78,7 +78,7 @@ func findHost(ctx context.Context, k client.Client, namespace, name string) (typ
 	m, machineErr := connect.FindMachine(ctx, k, namespace, name)
 	if machineErr == nil {
 		if m.Status.HostRef == nil {
-			return types.NamespacedName{}, fmt.Errorf("Machine %s/%s has no host: ingot why %s says why", m.Namespace, m.Name, name)
+			return types.NamespacedName{}, fmt.Errorf("no host belongs to Machine %s/%s: ingot why %s says why", m.Namespace, m.Name, name)
 		}
 		return types.NamespacedName{Namespace: m.Status.HostRef.Namespace, Name: m.Status.HostRef.Name}, nil
 	}
