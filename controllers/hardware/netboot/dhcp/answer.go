@@ -109,6 +109,11 @@ func (n Network) Answer(request *dhcpv4.DHCPv4, address netip.Addr, toProxyPort 
 		return nil // A packet whose options cannot be copied is no request.
 	}
 	if kind == dhcpv4.MessageTypeNak {
+		// RFC 2131, section 4.3.2: a relay must broadcast a refusal. Without it: a server that moved to this network still has its former
+		// address, the relay sends the refusal there, and the server asks for that address until its boot has failed.
+		if !request.GatewayIPAddr.IsUnspecified() {
+			reply.SetBroadcast()
+		}
 		return reply
 	}
 	if n.Lease != nil {

@@ -154,3 +154,19 @@ func FuzzAnswer(f *testing.F) {
 		}
 	})
 }
+
+func TestAnAnswerThroughARelayReachesTheClient(t *testing.T) {
+	circuit := dhcpv4.OptRelayAgentInfo(dhcpv4.OptGeneric(dhcpv4.GenericOptionCode(1), []byte("port-7")))
+	r := request(t, dhcpv4.MessageTypeRequest, dhcpv4.WithRelay(net.IPv4(10, 20, 0, 1)), dhcpv4.WithOption(circuit),
+		dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(net.IPv4(10, 20, 0, 51))), dhcpv4.WithBroadcast(false))
+	reply := leasing().Answer(r, address, false)
+	if reply == nil || reply.MessageType() != dhcpv4.MessageTypeNak {
+		t.Fatalf("a request for another host's address gets %v", reply)
+	}
+	if !reply.IsBroadcast() || !reply.GatewayIPAddr.Equal(net.IPv4(10, 20, 0, 1)) {
+		t.Errorf("the relay is not told to broadcast the refusal: %s", reply.Summary())
+	}
+	if got := reply.RelayAgentInfo(); got == nil || string(got.Get(dhcpv4.GenericOptionCode(1))) != "port-7" {
+		t.Errorf("the relay's own option (RFC 3046) does not come back: %v", got)
+	}
+}
