@@ -27,7 +27,8 @@ const (
 )
 
 // Unpack unpacks the files of the package below dir for which wanted is true. Paths are relative, without a leading "./". Owners and special
-// files are left out, as nothing that is built from a package here needs them; a symbolic link is made only when it stays below dir.
+// files are left out, as nothing that is built from a package here needs them. Nothing is written outside of dir, but a symbolic link may lead out:
+// read the tree by os.Root, which does not follow it.
 func Unpack(r io.Reader, dir string, wanted func(name string) bool) error {
 	data, err := openData(r)
 	if err != nil {

@@ -113,28 +113,30 @@ func makeRamdisk(ctx context.Context, opts ramdiskOptions, stderr io.Writer) (er
 
 // openKernel reads the kernel of the directory or package.
 func openKernel(ctx context.Context, opts ramdiskOptions, work string, stderr io.Writer) (*kernel.Kernel, error) {
-	dir := opts.kernel
-	info, err := os.Stat(dir)
+	info, err := os.Stat(opts.kernel)
 	if err != nil {
 		return nil, fmt.Errorf("--kernel: %w", err)
 	}
+	tree := os.DirFS(opts.kernel)
 	if !info.IsDir() {
-		fmt.Fprintf(stderr, "unpacking %s\n", dir)
+		fmt.Fprintf(stderr, "unpacking %s\n", opts.kernel)
 		isOfKernel := func(name string) bool {
 			return strings.HasPrefix(name, "boot/vmlinuz-") || strings.Contains(name, "lib/modules/")
 		}
-		dir = work
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+		if err := os.MkdirAll(work, 0o755); err != nil {
 			return nil, err
 		}
-		if err := deb.UnpackFile(opts.kernel, dir, isOfKernel); err != nil {
+		if err := deb.UnpackFile(opts.kernel, work, isOfKernel); err != nil {
+			return nil, err
+		}
+		if tree, err = openUnpacked(work); err != nil {
 			return nil, err
 		}
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	k, err := kernel.Read(os.DirFS(dir), opts.release)
+	k, err := kernel.Read(tree, opts.release)
 	if err != nil {
 		return nil, fmt.Errorf("--kernel %s: %w", opts.kernel, err)
 	}
@@ -160,9 +162,23 @@ func openFirmware(paths []string, work string) (ramdisk.Firmware, error) {
 		if err := deb.UnpackFile(path, dir, func(name string) bool { return strings.Contains(name, "lib/firmware/") }); err != nil {
 			return nil, err
 		}
-		out = append(out, os.DirFS(dir))
+		unpacked, err := openUnpacked(dir)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, unpacked)
 	}
 	return out, nil
+}
+
+// openUnpacked returns the tree of an unpacked package. A link in it that leads out is not followed: what it names is a file of this machine, and every
+// server would get it.
+func openUnpacked(dir string) (fs.FS, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return root.FS(), nil // The root stays open as long as the program runs.
 }
 
 // below shows a file system as if it were mounted at prefix.
@@ -220,33 +236,50 @@ func writeBootFiles(opts ramdiskOptions, agent *os.File, k *kernel.Kernel, tree 
 	if err != nil {
 		return err
 	}
-	write := func(name string, content func(io.Writer) error) {
-		err = errors.Join(err, writeFile(filepath.Join(opts.output, name), content))
-	}
-	write(initrdFile, func(w io.Writer) error { return ramdisk.Write(w, tree) })
-	write(kernelFile, func(w io.Writer) error { _, err := io.Copy(w, image); return err })
-	write(reportFile, func(w io.Writer) error { _, err := w.Write(append(text, '\n')); return err })
-	return err
+	return writeTogether(opts.output, []bootFile{
+		{initrdFile, func(w io.Writer) error { return ramdisk.Write(w, tree) }},
+		{kernelFile, func(w io.Writer) error { _, err := io.Copy(w, image); return err }},
+		{reportFile, func(w io.Writer) error { _, err := w.Write(append(text, '\n')); return err }},
+	})
 }
 
-// writeFile writes the file under a temporary name and renames it, so that the boot service never serves a part of it.
-func writeFile(path string, content func(io.Writer) error) (err error) {
-	out, err := os.CreateTemp(filepath.Dir(path), ".ramdisk-*")
+// bootFile is a file of the boot service.
+type bootFile struct {
+	name  string
+	write func(io.Writer) error
+}
+
+// writeTogether writes the files under temporary names and renames them when all are written. Without it: the disk is full, the ramdisk of the former
+// kernel stays beside the new kernel, and servers boot without their drivers.
+func writeTogether(dir string, files []bootFile) (err error) {
+	temporary, err := os.MkdirTemp(dir, ".ramdisk-*")
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(out.Name()))
+	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
+	for _, file := range files {
+		if err := writeFile(filepath.Join(temporary, file.name), file.write); err != nil {
+			return fmt.Errorf("%s: %w", file.name, err)
 		}
-	}()
-	if err = content(out); err == nil {
-		err = out.Chmod(0o644)
 	}
-	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
+	for _, file := range files {
+		if err := os.Rename(filepath.Join(temporary, file.name), filepath.Join(dir, file.name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeFile writes one file that everybody may read.
+func writeFile(path string, write func(io.Writer) error) error {
+	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
 		return err
 	}
-	return os.Rename(out.Name(), path)
+	if err = write(out); err == nil {
+		err = out.Chmod(0o644)
+	}
+	return errors.Join(err, out.Sync(), out.Close())
 }
 
 // openAgent opens the agent.
