@@ -119,11 +119,7 @@ type NetbootSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.contains('-----BEGIN CERTIFICATE-----') && !self.contains('PRIVATE KEY-----')",message="caBundle must be certificates in PEM, and no private key"
 	CABundle string `json:"caBundle,omitempty"`
 	// ways are how a server may boot Ingot's agent, in the order of preference; absent: Network. The next one is used where the BMC cannot do the first, which the
-	// HostRecord then reports as BootWayRefused:
-	//   - Network: PXE or HTTP boot of the boot NIC. Who knows the MAC address and is on that network can get the token of an attempt.
-	//   - VirtualMedia: a CD image for each boot, which the BMC reads from the boot service. It needs no DHCP where network is set, and gives no
-	//     token to who knows the MAC address. Secure Boot refuses it, because the image is not signed.
-	//
+	// HostRecord then reports as BootWayRefused.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -135,7 +131,11 @@ type NetbootSpec struct {
 	Network *NetbootNetworkSpec `json:"network,omitempty"`
 }
 
-// BootWay is a way to boot Ingot's agent on a server.
+// BootWay is a way to boot Ingot's agent on a server:
+//   - Network: PXE or HTTP boot of the boot NIC. Who knows the MAC address and is on that network can get the token of an attempt.
+//   - VirtualMedia: a CD image for each boot, which the BMC reads from the boot service. It needs no DHCP where network is set, and gives no
+//     token to who knows the MAC address. Secure Boot refuses it, because the image is not signed.
+//
 // +kubebuilder:validation:Enum=Network;VirtualMedia
 type BootWay string
 

@@ -88,7 +88,7 @@ func TestEachThingThatIsWrongIsOneLine(t *testing.T) {
 }
 
 func TestTheProviderMustBeServedAndWriteTheImage(t *testing.T) {
-	const redfish = "  redfish:\n    caBundleSecretRef: {name: bmc-ca}\n    netboot: {address: 10.20.0.2}\n"
+	const redfish = "  redfish:\n    caBundleSecretRef: {name: bmc-ca}\n    netboot:\n      address: 10.20.0.2\n"
 	for old, c := range map[string]struct{ new, want string }{
 		"format: raw.zst": {"format: qcow2", ": spec.osImageRef: the OSImage debian-13-nvidia-570 has the format qcow2, which the redfish provider hall-1 cannot write; metal3 can (image/format)"},
 		redfish:           {"  ironic: {endpoint: https://ironic.example.com}\n", ": spec.providerRef: the NodeProvider hall-1 is of the kind ironic, which this version does not serve: use redfish or metal3 (provider/unsupported)"},
