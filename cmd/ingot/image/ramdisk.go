@@ -236,29 +236,29 @@ func writeBootFiles(opts ramdiskOptions, agent *os.File, k *kernel.Kernel, tree 
 	if err != nil {
 		return err
 	}
-	return writeTogether(opts.output, []bootFile{
+	return writeTogether(opts.output, []outputFile{
 		{initrdFile, func(w io.Writer) error { return ramdisk.Write(w, tree) }},
 		{kernelFile, func(w io.Writer) error { _, err := io.Copy(w, image); return err }},
 		{reportFile, func(w io.Writer) error { _, err := w.Write(append(text, '\n')); return err }},
 	})
 }
 
-// bootFile is a file of the boot service.
-type bootFile struct {
+// outputFile is a file that a command writes.
+type outputFile struct {
 	name  string
 	write func(io.Writer) error
 }
 
 // writeTogether writes the files under temporary names and renames them when all are written. Without it: the disk is full, the ramdisk of the former
 // kernel stays beside the new kernel, and servers boot without their drivers.
-func writeTogether(dir string, files []bootFile) (err error) {
+func writeTogether(dir string, files []outputFile) (err error) {
 	temporary, err := os.MkdirTemp(dir, ".ramdisk-*")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
 	for _, file := range files {
-		if err := writeFile(filepath.Join(temporary, file.name), file.write); err != nil {
+		if err := writeNew(filepath.Join(temporary, file.name), file.write); err != nil {
 			return fmt.Errorf("%s: %w", file.name, err)
 		}
 	}
@@ -270,8 +270,13 @@ func writeTogether(dir string, files []bootFile) (err error) {
 	return nil
 }
 
-// writeFile writes one file that everybody may read.
-func writeFile(path string, write func(io.Writer) error) error {
+// writeFile writes the file under a temporary name and renames it, so that nobody ever reads a part of it.
+func writeFile(path string, content func(io.Writer) error) error {
+	return writeTogether(filepath.Dir(path), []outputFile{{filepath.Base(path), content}})
+}
+
+// writeNew writes a file that is not there yet and that everybody may read.
+func writeNew(path string, write func(io.Writer) error) error {
 	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
