@@ -30,6 +30,9 @@ func TestAVirtualServerIsInstalledAndErased(t *testing.T) {
 		return isOf(r, hardware.OpInstall) && attempt != nil && attempt.DoneBytes > 1<<20
 	})
 	s.server.PullPlug()
+	if r, err := s.record(); err != nil || !r.Status.Wanted.IsOpen() {
+		t.Fatalf("the power was not cut during the write: %v %s", err, stateOf(r))
+	}
 	s.mustNotBoot("after a power cut")
 	s.await("the installation", func(r *v1alpha1.HostRecord) bool {
 		return isOf(r, hardware.OpInstall) && r.Status.Wanted.Outcome == v1alpha1.AttemptSucceeded
