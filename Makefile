@@ -34,29 +34,27 @@ BOOTLOADERS ?= $(wildcard /usr/lib/ipxe)
 IMAGE_ARCHITECTURES := amd64 arm64
 
 .PHONY: image
-image: $(BIN)/ingot $(BIN)/ingot-agent $(IMAGE_ARCHITECTURES:%=$(BIN)/linux-%/ingot-manager) ## Make the manager's container image in bin/image. IMAGE=REGISTRY/NAME:TAG names it, PUSH=1 pushes it; KERNEL, BOOTLOADERS, FIRMWARE: packages or directories.
+image: $(BIN)/ingot boot $(IMAGE_ARCHITECTURES:%=$(BIN)/linux-%/ingot-manager) ## Make the manager's container image in bin/image. IMAGE=REGISTRY/NAME:TAG names it, PUSH=1 pushes it; KERNEL, BOOTLOADERS, FIRMWARE: packages or directories.
 	@mkdir -p $(BIN)/image
-	@kernel='$(KERNEL)' bootloaders='$(BOOTLOADERS)'; cd $(BIN)/image; \
-	fetch() { command -v apt-get >/dev/null && apt-get -q download "$$1" >&2 && ls -t "$${1}"_*.deb | head -1; }; \
-	[ -n "$$kernel" ] || { rm -f linux-image-*.deb; \
-		kernel=$$(fetch "$$(apt-cache depends linux-image-amd64 2>/dev/null | awk '/Depends: linux-image/ {print $$2; exit}')") && kernel=$(CURDIR)/$(BIN)/image/$$kernel; } || \
-		{ echo "no kernel: give KERNEL=PATH, a distribution's kernel package for the servers (linux-image-*-amd64_*.deb) or a directory with boot/ and lib/modules/"; exit 1; }; \
-	[ -n "$$bootloaders" ] || { rm -f ipxe_*.deb; bootloaders=$$(fetch ipxe) && bootloaders=$(CURDIR)/$(BIN)/image/$$bootloaders; } || \
+	@bootloaders='$(BOOTLOADERS)'; [ -n "$$bootloaders" ] || { rm -f $(BIN)/image/ipxe_*.deb; \
+		(cd $(BIN)/image && apt-get -q download ipxe) && bootloaders=$$(ls $(BIN)/image/ipxe_*.deb); } || \
 		{ echo "no iPXE: give BOOTLOADERS=PATH, the package ipxe (ipxe_*.deb) or a directory with snponly.efi"; exit 1; }; \
-	cd $(CURDIR); \
-	$(BIN)/ingot image ramdisk --agent $(BIN)/ingot-agent --kernel "$$kernel" $(FIRMWARE:%=--firmware %) -o $(BIN)/image/boot; \
 	$(BIN)/ingot image manager $(foreach a,$(IMAGE_ARCHITECTURES),--program $(a)=$(BIN)/linux-$(a)/ingot-manager) \
-		--boot $(BIN)/image/boot --bootloaders "$$bootloaders" --name '$(IMAGE)' --version '$(VERSION)' $(if $(PUSH),--push) -o $(BIN)/image
+		--boot $(BIN)/boot --bootloaders "$$bootloaders" --name '$(IMAGE)' --version '$(VERSION)' $(if $(PUSH),--push) -o $(BIN)/image
 
 .PHONY: boot
 boot: $(BIN)/boot/agent.cpio.zst ## Make the kernel and the ramdisk that servers are installed by, in bin/boot. KERNEL: a package or directory.
 
-$(BIN)/boot/agent.cpio.zst: $(BIN)/ingot $(BIN)/ingot-agent
-	@mkdir -p $(BIN)/boot
-	@kernel='$(KERNEL)'; [ -n "$$kernel" ] || { cd $(BIN)/boot; rm -f linux-image-*.deb; \
-		apt-get -q download "$$(apt-cache depends linux-image-amd64 2>/dev/null | awk '/Depends: linux-image/ {print $$2; exit}')" && kernel=$(BIN)/boot/$$(ls linux-image-*.deb); cd $(CURDIR); }; \
-	[ -n "$$kernel" ] || { echo "no kernel: give KERNEL=PATH, a distribution's kernel package for the servers (linux-image-*-amd64_*.deb) or a directory with boot/ and lib/modules/"; exit 1; }; \
+# A kernel that is given is used also when the files are there.
+$(BIN)/boot/agent.cpio.zst: $(BIN)/ingot $(BIN)/ingot-agent $(if $(KERNEL),FORCE)
+	@mkdir -p $(BIN)/kernel
+	@kernel='$(KERNEL)'; [ -n "$$kernel" ] || { rm -f $(BIN)/kernel/linux-image-*.deb; \
+		(cd $(BIN)/kernel && apt-get -q download "$$(apt-cache depends linux-image-amd64 2>/dev/null | awk '/Depends: linux-image/ {print $$2; exit}')") && kernel=$$(ls $(BIN)/kernel/linux-image-*.deb); } || \
+		{ echo "no kernel: give KERNEL=PATH, a distribution's kernel package for the servers (linux-image-*-amd64_*.deb) or a directory with boot/ and lib/modules/"; exit 1; }; \
 	$(BIN)/ingot image ramdisk --agent $(BIN)/ingot-agent --kernel "$$kernel" $(FIRMWARE:%=--firmware %) -o $(BIN)/boot
+
+.PHONY: FORCE
+FORCE:
 
 ##@ Develop
 .PHONY: test

@@ -128,11 +128,16 @@ func (m machine) arguments() []string {
 		// Only the firmware itself may change the variables.
 		args = append(args, "-global", "driver=cfi.pflash01,property=secure,value=on", "-global", "ICH9-LPC.disable_s3=1")
 	}
-	if m.accelerated {
-		return append(args, "-accel", "kvm", "-cpu", "host")
+	return append(args, ProcessorArguments(m.accelerated)...)
+}
+
+// ProcessorArguments are QEMU's arguments for the processor of a machine, with or without the hardware's virtualisation.
+func ProcessorArguments(accelerated bool) []string {
+	if accelerated {
+		return []string{"-accel", "kvm", "-cpu", "host"}
 	}
 	// cx16 was the cause of faults of newer kernels, and without a limit QEMU keeps 1.5 GiB of translated code.
-	return append(args, "-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max,-cx16")
+	return []string{"-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max,-cx16"}
 }
 
 // watcher copies the console and looks for the end of the report.

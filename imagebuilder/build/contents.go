@@ -1,12 +1,8 @@
 package build
 
 import (
-	"crypto/sha1"
-	"crypto/sha256"
 	"debug/buildinfo"
-	"encoding/hex"
 	"errors"
-	"io"
 	"os"
 
 	"github.com/ingot-dev/ingot/imagebuilder/rootfs"
@@ -23,12 +19,11 @@ func (b *builder) listFile(path string, f rootfs.File) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, content.Close()) }()
-	// SPDX demands SHA-1 for files (8.4 of the specification).
-	old, current := sha1.New(), sha256.New()
-	if _, err := io.Copy(io.MultiWriter(old, current), content); err != nil {
+	listed, err := spdx.ReadFile(path, content)
+	if err != nil {
 		return err
 	}
-	b.contents.Files = append(b.contents.Files, spdx.File{Path: path, SHA1: hex.EncodeToString(old.Sum(nil)), SHA256: hex.EncodeToString(current.Sum(nil))})
+	b.contents.Files = append(b.contents.Files, listed)
 	return nil
 }
 

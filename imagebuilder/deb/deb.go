@@ -126,6 +126,28 @@ func Decompress(r io.Reader, suffix string) (io.Reader, error) {
 	return nil, fmt.Errorf("expected no compression, or .xz, .zst or .gz, seen %q", suffix)
 }
 
+// ReadCompressed returns the decompressed content of a file of the tree whose compression has the suffix, as Decompress has it. It fails when that is
+// longer than limit.
+func ReadCompressed(tree fs.FS, name, suffix string, limit int64) ([]byte, error) {
+	f, err := tree.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r, err := Decompress(f, suffix)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	content, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(content)) > limit {
+		err = fmt.Errorf("expected at most %d bytes", limit)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return content, nil
+}
+
 // UnpackFile unpacks the package at path below dir, as Unpack does.
 func UnpackFile(packagePath, dir string, wanted func(name string) bool) error {
 	f, err := os.Open(filepath.Clean(packagePath))

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"debug/elf"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -38,20 +37,7 @@ const maxModule = 256 << 20
 
 // readModule returns the decompressed content of the module at file.
 func readModule(tree fs.FS, file string) ([]byte, error) {
-	f, err := tree.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	r, err := deb.Decompress(f, compression(file))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	content, err := io.ReadAll(io.LimitReader(r, maxModule))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return content, nil
+	return deb.ReadCompressed(tree, file, compression(file), maxModule)
 }
 
 // compression returns the suffix of the file's compression, "" for none.

@@ -3,7 +3,6 @@ package ramdisk
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -24,7 +23,7 @@ func (f Firmware) find(name string) ([]byte, error) {
 	for _, tree := range f {
 		for _, dir := range []string{"lib/firmware", "usr/lib/firmware"} {
 			for _, suffix := range []string{"", ".zst", ".xz"} {
-				content, err := readCompressed(tree, path.Join(dir, name)+suffix, suffix)
+				content, err := deb.ReadCompressed(tree, path.Join(dir, name)+suffix, suffix, maxFirmware)
 				if !errors.Is(err, fs.ErrNotExist) {
 					return content, err
 				}
@@ -32,26 +31,6 @@ func (f Firmware) find(name string) ([]byte, error) {
 		}
 	}
 	return nil, fs.ErrNotExist
-}
-
-func readCompressed(tree fs.FS, name, suffix string) ([]byte, error) {
-	f, err := tree.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	r, err := deb.Decompress(f, suffix)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	content, err := io.ReadAll(io.LimitReader(r, maxFirmware+1))
-	if err == nil && len(content) > maxFirmware {
-		err = fmt.Errorf("expected at most %d bytes", maxFirmware)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return content, nil
 }
 
 // Report says what a ramdisk includes.

@@ -40,15 +40,9 @@ type Contents struct {
 
 // Document returns the SPDX document. epoch is the time of the image, in seconds since 1970.
 func (c Contents) Document(epoch uint32) Document {
-	d := Document{
-		Version: "SPDX-2.3", DataLicense: "CC0-1.0", ID: "SPDXRef-DOCUMENT", Name: c.Image.Name,
-		Namespace:    "https://ingot.dev/spdx/" + c.Image.Name + "-" + c.Image.SHA256,
-		CreationInfo: CreationInfo{Created: time.Unix(int64(epoch), 0).UTC().Format(time.RFC3339), Creators: []string{"Tool: ingot-image-build"}},
-	}
-	image := newElement("SPDXRef-Image", c.Image.Name, "", "")
+	image := NewElement("SPDXRef-Image", c.Image.Name, "", "")
 	image.Checksums = []Checksum{{"SHA256", c.Image.SHA256}}
-	d.Packages = append(d.Packages, image)
-	d.relate(d.ID, "DESCRIBES", image.ID)
+	d := New(image, c.Image.SHA256, time.Unix(int64(epoch), 0), "ingot-image-build")
 	for _, p := range c.Packages {
 		d.addPackage(image.ID, p)
 	}
@@ -56,20 +50,15 @@ func (c Contents) Document(epoch uint32) Document {
 	for i, p := range c.Programs {
 		d.addProgram(image.ID, fmt.Sprintf("SPDXRef-Program-%d", i), p, modules)
 	}
-	for i, f := range c.Files {
-		id := fmt.Sprintf("SPDXRef-File-%d", i)
-		d.Files = append(d.Files, FileElement{
-			ID: id, Name: "." + f.Path, Checksums: []Checksum{{"SHA1", f.SHA1}, {"SHA256", f.SHA256}},
-			LicenseConcluded: noAssertion, CopyrightText: noAssertion,
-		})
-		d.relate(image.ID, "CONTAINS", id)
+	for _, f := range c.Files {
+		d.AddFile(f)
 	}
 	return d
 }
 
 // addPackage adds a package of Debian.
 func (d *Document) addPackage(image string, p recipe.Package) {
-	e := newElement("SPDXRef-Deb-"+idText(p.Name+"-"+p.Architecture), p.Name, p.Version,
+	e := NewElement("SPDXRef-Deb-"+idText(p.Name+"-"+p.Architecture), p.Name, p.Version,
 		fmt.Sprintf("pkg:deb/debian/%s@%s?arch=%s", url.PathEscape(p.Name), url.QueryEscape(p.Version), p.Architecture))
 	if p.Source != "" {
 		e.SourceInfo = "built from the source package " + p.Source
@@ -78,15 +67,15 @@ func (d *Document) addPackage(image string, p recipe.Package) {
 		e.Homepage = p.Homepage
 	}
 	d.Packages = append(d.Packages, e)
-	d.relate(image, "CONTAINS", e.ID)
+	d.Relate(image, Contains, e.ID)
 }
 
 // addProgram adds a program and its modules. A module that several programs have is listed once.
 func (d *Document) addProgram(image, id string, p Program, modules map[string]string) {
-	e := newElement(id, p.Path, "", "")
+	e := NewElement(id, p.Path, "", "")
 	e.SourceInfo = "built from " + p.Info.Path + " with " + p.Info.GoVersion
 	d.Packages = append(d.Packages, e)
-	d.relate(image, "CONTAINS", id)
+	d.Relate(image, Contains, id)
 	list := []debug.Module{{Path: "stdlib", Version: strings.TrimPrefix(strings.Fields(p.Info.GoVersion + " ")[0], "go")}}
 	if p.Info.Main.Version != "" && p.Info.Main.Version != "(devel)" {
 		list = append(list, p.Info.Main)
@@ -101,13 +90,13 @@ func (d *Document) addProgram(image, id string, p Program, modules map[string]st
 		key := m.Path + "@" + m.Version
 		if modules[key] == "" {
 			modules[key] = fmt.Sprintf("SPDXRef-Module-%d", len(modules))
-			module := newElement(modules[key], m.Path, m.Version, "pkg:golang/"+m.Path+"@"+url.QueryEscape(m.Version))
+			module := NewElement(modules[key], m.Path, m.Version, "pkg:golang/"+m.Path+"@"+url.QueryEscape(m.Version))
 			if m.Sum != "" {
 				module.SourceInfo = "go.sum: " + m.Sum
 			}
 			d.Packages = append(d.Packages, module)
 		}
-		d.relate(id, "DEPENDS_ON", modules[key])
+		d.Relate(id, DependsOn, modules[key])
 	}
 }
 

@@ -1,6 +1,14 @@
 package spdx
 
-import "encoding/json"
+import (
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+)
 
 // noAssertion says that something was not looked at.
 const noAssertion = "NOASSERTION"
@@ -75,12 +83,50 @@ func (d Document) JSON() ([]byte, error) {
 	return append(b, '\n'), err
 }
 
-func (d *Document) relate(element, kind, related string) {
+// Kinds of Relationship.
+const (
+	Describes = "DESCRIBES"
+	Contains  = "CONTAINS"
+	DependsOn = "DEPENDS_ON"
+)
+
+// New returns a document about the image. identity tells its content from that of other images of the name, created is its time, and tool made it.
+func New(image Element, identity string, created time.Time, tool string) Document {
+	d := Document{
+		Version: "SPDX-2.3", DataLicense: "CC0-1.0", ID: "SPDXRef-DOCUMENT", Name: image.Name,
+		Namespace:    "https://ingot.dev/spdx/" + image.Name + "-" + identity,
+		CreationInfo: CreationInfo{Created: created.UTC().Format(time.RFC3339), Creators: []string{"Tool: " + tool}},
+		Packages:     []Element{image},
+	}
+	d.Relate(d.ID, Describes, image.ID)
+	return d
+}
+
+// Relate says how two elements belong together.
+func (d *Document) Relate(element, kind, related string) {
 	d.Relationships = append(d.Relationships, Relationship{element, kind, related})
 }
 
-// newElement returns an element that was not looked into. locator is its package URL; empty: it has none.
-func newElement(id, name, version, locator string) Element {
+// AddFile adds a file of the image.
+func (d *Document) AddFile(f File) {
+	id := fmt.Sprintf("SPDXRef-File-%d", len(d.Files))
+	d.Files = append(d.Files, FileElement{
+		ID: id, Name: "." + f.Path, Checksums: []Checksum{{"SHA1", f.SHA1}, {"SHA256", f.SHA256}},
+		LicenseConcluded: noAssertion, CopyrightText: noAssertion,
+	})
+	d.Relate(d.Packages[0].ID, Contains, id)
+}
+
+// ReadFile returns the file at the path with the digests of its content.
+func ReadFile(path string, content io.Reader) (File, error) {
+	// SPDX demands SHA-1 for files (8.4 of the specification).
+	old, current := sha1.New(), sha256.New()
+	_, err := io.Copy(io.MultiWriter(old, current), content)
+	return File{Path: path, SHA1: hex.EncodeToString(old.Sum(nil)), SHA256: hex.EncodeToString(current.Sum(nil))}, err
+}
+
+// NewElement returns an element that was not looked into. locator is its package URL; empty: it has none.
+func NewElement(id, name, version, locator string) Element {
 	e := Element{
 		ID: id, Name: name, Version: version, DownloadLocation: noAssertion,
 		LicenseConcluded: noAssertion, LicenseDeclared: noAssertion, CopyrightText: noAssertion,

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/insomniacslk/dhcp/iana"
@@ -243,7 +242,7 @@ func withPrograms(service http.Handler, directory string) http.Handler {
 	mux.Handle("/", service)
 	mux.Handle("GET "+programsPath+"{name}", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		files := programFiles{os.DirFS(directory)}
-		if _, err := fs.Stat(files, r.PathValue("name")); errors.Is(err, fs.ErrNotExist) || strings.Contains(r.PathValue("name"), "/") {
+		if _, err := fs.Stat(files, r.PathValue("name")); errors.Is(err, fs.ErrNotExist) {
 			http.NotFound(w, r)
 			return
 		}

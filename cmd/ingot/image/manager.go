@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -148,12 +149,12 @@ func sharedLayers(o managerOptions, work string) ([]container.Layer, error) {
 		layers = append(layers, programs)
 	}
 	if o.boot != "" {
-		files, err := filesBelow(o.boot, bootPath, func(name string) bool { return !strings.HasPrefix(name, ".") })
+		files, err := filesBelow(o.boot, bootPath, "", func(name string) bool { return !strings.HasPrefix(name, ".") })
 		if err != nil {
 			return nil, fmt.Errorf("--boot: %w", err)
 		}
 		for _, needed := range []string{kernelFile, initrdFile} {
-			if !hasFile(files, bootPath+"/"+needed) {
+			if !slices.ContainsFunc(files, func(f container.File) bool { return f.Path == bootPath+"/"+needed }) {
 				return nil, fmt.Errorf("--boot %s: expected the output of `ingot image ramdisk`, found no %s", o.boot, needed)
 			}
 		}
@@ -168,7 +169,7 @@ func bootloaders(path, work string) (container.Layer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--bootloaders: %w", err)
 	}
-	dir := path
+	dir, within := path, ""
 	if !info.IsDir() {
 		if err := os.MkdirAll(work, 0o755); err != nil {
 			return nil, err
@@ -176,9 +177,9 @@ func bootloaders(path, work string) (container.Layer, error) {
 		if err := deb.UnpackFile(path, work, func(name string) bool { return strings.Contains(name, bootloadersPath+"/") }); err != nil {
 			return nil, err
 		}
-		dir = filepath.Join(work, filepath.FromSlash(bootloadersPath))
+		dir, within = filepath.Join(work, filepath.FromSlash(bootloadersPath)), work
 	}
-	files, err := filesBelow(dir, bootloadersPath, func(name string) bool {
+	files, err := filesBelow(dir, bootloadersPath, within, func(name string) bool {
 		return strings.HasSuffix(name, ".efi") || strings.HasSuffix(name, ".kpxe")
 	})
 	if err == nil && len(files) == 0 {
@@ -190,14 +191,18 @@ func bootloaders(path, work string) (container.Layer, error) {
 	return files, nil
 }
 
-// filesBelow returns the files of a directory whose names fit.
-func filesBelow(dir, target string, fits func(name string) bool) (container.Layer, error) {
+// filesBelow returns the files of a directory whose names fit. Where within is set, a link that leads out of that directory is left out: in a package it
+// names a file of the machine that the package is installed on, and here that is another one.
+func filesBelow(dir, target, within string, fits func(name string) bool) (container.Layer, error) {
 	var files container.Layer
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !fits(d.Name()) {
 			return err
 		}
 		real, err := filepath.EvalSymlinks(path)
+		if within != "" && (err != nil || !strings.HasPrefix(real, within+string(filepath.Separator))) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -209,15 +214,6 @@ func filesBelow(dir, target string, fits func(name string) bool) (container.Laye
 		return nil
 	})
 	return files, err
-}
-
-func hasFile(files container.Layer, path string) bool {
-	for _, f := range files {
-		if f.Path == path {
-			return true
-		}
-	}
-	return false
 }
 
 // managerLayers returns the layers of one architecture: what changes seldom first.

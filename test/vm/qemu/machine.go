@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/imagebuilder/bootcheck"
 	"github.com/ingot-dev/ingot/test/bmc"
 )
 
@@ -147,7 +148,7 @@ func (m *Machine) start() {
 // follow waits for the end of the run. A reset by the guest ends QEMU too (-action reboot=shutdown), so that the next run boots from what the BMC
 // says then, as a server does.
 func (m *Machine) follow(p *process) {
-	isReset := p.monitor.waitForReset()
+	isReset := p.monitor.isEndedByReset()
 	err := p.command.Wait()
 	m.mu.Lock()
 	m.process = nil
@@ -224,12 +225,7 @@ func (m *Machine) arguments(socket string, boot hardware.BootSource) []string {
 		"-nodefaults", "-display", "none", "-serial", "stdio", "-action", "reboot=shutdown", "-qmp", "unix:" + socket + ",server=on,wait=off",
 		"-device", "virtio-rng-pci",
 		"-drive", "if=pflash,format=raw,readonly=on,file=" + o.FirmwareCode, "-drive", "if=pflash,format=raw,file=" + m.path("vars.fd")}
-	if o.Accelerate {
-		args = append(args, "-accel", "kvm", "-cpu", "host")
-	} else {
-		// cx16 was the cause of faults of newer kernels, and without a limit QEMU keeps 1.5 GiB of translated code.
-		args = append(args, "-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max,-cx16")
-	}
+	args = append(args, bootcheck.ProcessorArguments(o.Accelerate)...)
 	first := func(source hardware.BootSource, otherwise int) string {
 		if source == boot {
 			return "0"

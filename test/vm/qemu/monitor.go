@@ -45,15 +45,15 @@ func openMonitor(ctx context.Context, socket string) (*monitor, error) {
 	return m, nil
 }
 
-// execute sends a command without arguments. Its answer is read by waitForReset.
+// execute sends a command without arguments. Its answer is read by isEndedByReset.
 func (m *monitor) execute(command string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.writer.Encode(map[string]string{"execute": command})
 }
 
-// waitForReset reads events until QEMU ends, and returns whether the guest has reset itself.
-func (m *monitor) waitForReset() bool {
+// isEndedByReset reads events until QEMU ends, and reports whether the guest has reset itself.
+func (m *monitor) isEndedByReset() bool {
 	isReset := false
 	for m.lines.Scan() {
 		var message struct {
