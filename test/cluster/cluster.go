@@ -27,7 +27,9 @@ type Options struct {
 	Program string
 	// Dir gets the data and the credentials. A directory of an earlier run continues that cluster.
 	Dir string
-	// Port is the server's port on 127.0.0.1; 0 takes a free one. A cluster that comes back after a stop needs its
+	// Address is the server's IP address; empty is 127.0.0.1. Nodes of their own reach it at another one.
+	Address string
+	// Port is the server's port; 0 takes a free one. A cluster that comes back after a stop needs its
 	// earlier port for its earlier kubeconfig to work.
 	Port int
 	// AuditLog is the file that gets the server's audit log; empty writes none.
@@ -77,7 +79,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 }
 
 func arguments(options Options) []string {
-	args := []string{"run", "--exit-with-parent", "--dir", options.Dir, "--port", strconv.Itoa(options.Port)}
+	args := []string{"run", "--exit-with-parent", "--dir", options.Dir, "--address", options.Address, "--port", strconv.Itoa(options.Port)}
 	if options.AuditLog != "" {
 		args = append(args, "--audit-log", options.AuditLog)
 	}

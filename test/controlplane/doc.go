@@ -2,10 +2,10 @@
 // and kube-controller-manager, compiled from their own Go modules. Tests and the demo use it as the cluster that
 // hosts Ingot and as the tenant clusters that nodes join. No download, container or privilege is needed to run it.
 //
-//	ingot-controlplane run --dir DIR [--port N] [--audit-log FILE] [--exit-with-parent] [-v]
+//	ingot-controlplane run --dir DIR [--address IP] [--port N] [--audit-log FILE] [--exit-with-parent] [-v]
 //
 // keeps data and credentials under DIR, may be started again on them, and prints
-// "ready https://127.0.0.1:PORT DIR/admin.kubeconfig" once pods can be created. It listens on loopback only; etcd there
+// "ready https://ADDRESS:PORT DIR/admin.kubeconfig" once pods can be created. It listens on loopback, or where --address says; etcd there
 // asks for no credentials. The servers' log is DIR/controlplane.log. --apiserver-arg, --scheduler-arg and
 // --controller-manager-arg, each as often as needed, hand flags to the components and win over the flags set here:
 //

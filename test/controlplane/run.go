@@ -34,7 +34,8 @@ func parseRun(args []string) (runOptions, error) {
 	var options runOptions
 	flags := pflag.NewFlagSet("ingot-controlplane run", pflag.ContinueOnError)
 	flags.StringVar(&options.plane.Dir, "dir", "", "directory of data and credentials (required)")
-	flags.IntVar(&options.plane.Port, "port", 0, "port of kube-apiserver on 127.0.0.1; 0 takes a free one")
+	flags.StringVar(&options.plane.Address, "address", "", "IP address of kube-apiserver; empty is 127.0.0.1")
+	flags.IntVar(&options.plane.Port, "port", 0, "port of kube-apiserver; 0 takes a free one")
 	flags.StringVar(&options.plane.AuditLog, "audit-log", "", "file that gets kube-apiserver's audit log")
 	flags.BoolVar(&options.exitWithParent, "exit-with-parent", false, "stop when standard input ends: "+
 		"give it a pipe whose other end only the parent holds")

@@ -55,6 +55,8 @@ type Environment struct {
 	WebhookAddress string
 	// ProgramDir holds the programs that are started; empty: the folder of the running program.
 	ProgramDir string
+	// ManagementAddress and TenantAddress are the IP addresses of the clusters' API servers; empty is 127.0.0.1.
+	ManagementAddress, TenantAddress string
 	// Timing of the servers, before it is divided by their speed; zero: that of real servers.
 	Timing rack.Timing
 	// ChangeSettings, if set, changes the manager's settings before it starts.
@@ -89,7 +91,11 @@ func (e *Environment) StartClusters(ctx context.Context, tenants ...string) erro
 	var group sync.WaitGroup
 	for i, name := range names {
 		group.Go(func() {
-			all[i].c, all[i].err = cluster.Start(ctx, cluster.Options{Dir: filepath.Join(e.Dir, name), AuditLog: e.AuditLog(name)})
+			address := e.TenantAddress
+			if i == 0 {
+				address = e.ManagementAddress
+			}
+			all[i].c, all[i].err = cluster.Start(ctx, cluster.Options{Dir: filepath.Join(e.Dir, name), Address: address, AuditLog: e.AuditLog(name)})
 		})
 	}
 	group.Wait()

@@ -5,8 +5,8 @@ import "slices"
 func (p *plane) apiServerFlags(etcdEndpoint string) []string {
 	flags := []string{
 		"--etcd-servers=" + etcdEndpoint,
-		"--bind-address=" + loopback,
-		"--advertise-address=" + loopback,
+		"--bind-address=" + p.options.Address,
+		"--advertise-address=" + p.options.Address,
 		"--cert-dir=" + p.files.pki(""),
 		"--tls-cert-file=" + p.files.servingCert(),
 		"--tls-private-key-file=" + p.files.servingKey(),

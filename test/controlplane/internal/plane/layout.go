@@ -56,8 +56,8 @@ func (l layout) lock() (*os.File, error) {
 }
 
 // writeCredentials keeps the authority and the service account key of an earlier run and renews all the rest, because
-// the server's port may be another one.
-func (l layout) writeCredentials(server string) (*pki.Authority, error) {
+// the server's address may be another one.
+func (l layout) writeCredentials(server string, address net.IP) (*pki.Authority, error) {
 	authority, err := pki.EnsureAuthority(l.caCert(), l.caKey())
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (l layout) writeCredentials(server string) (*pki.Authority, error) {
 	}
 	serving, err := authority.IssueServing("kube-apiserver",
 		[]string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
-		[]net.IP{net.ParseIP(loopback), net.IPv6loopback, net.ParseIP(serviceAddress)})
+		[]net.IP{net.ParseIP(loopback), net.IPv6loopback, net.ParseIP(serviceAddress), address})
 	if err != nil {
 		return nil, err
 	}

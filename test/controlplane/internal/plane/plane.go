@@ -2,6 +2,7 @@
 package plane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,9 @@ const (
 type Options struct {
 	// Dir holds data and credentials. What an earlier run left there is used.
 	Dir string
-	// Port is where kube-apiserver listens on 127.0.0.1; 0 takes a free one.
+	// Address is where kube-apiserver listens, an IP address of this machine; empty is 127.0.0.1. Its certificate has it.
+	Address string
+	// Port is where kube-apiserver listens at Address; 0 takes a free one.
 	Port int
 	// AuditLog is the file of the audit log; empty writes none.
 	AuditLog string
@@ -56,6 +59,10 @@ type plane struct {
 
 // Run serves until the context ends or a component fails. It calls ready once, when pods can be created.
 func Run(ctx context.Context, options Options, ready func(Endpoint)) error {
+	options.Address = cmp.Or(options.Address, loopback)
+	if net.ParseIP(options.Address) == nil {
+		return fmt.Errorf("the address %q is no IP address", options.Address)
+	}
 	dir, err := filepath.Abs(options.Dir)
 	if err != nil {
 		return fmt.Errorf("find the directory: %w", err)
@@ -98,12 +105,12 @@ func (p *plane) serve(requested context.Context, ready func(Endpoint)) error {
 
 func (p *plane) start(ctx context.Context) error {
 	// The listener is open from here on: nobody takes the port between the choice of it and its use.
-	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(p.options.Port)))
+	listener, err := net.Listen("tcp", net.JoinHostPort(p.options.Address, strconv.Itoa(p.options.Port)))
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
 	p.endpoint = Endpoint{URL: "https://" + listener.Addr().String(), Kubeconfig: p.files.adminKubeconfig()}
-	if p.authority, err = p.files.writeCredentials(p.endpoint.URL); err != nil {
+	if p.authority, err = p.files.writeCredentials(p.endpoint.URL, net.ParseIP(p.options.Address)); err != nil {
 		return err
 	}
 	etcd, etcdEndpoint, err := component.StartEtcd(p.files.etcd())
