@@ -42,13 +42,19 @@ const (
 	firmwareCode = "/usr/share/OVMF/OVMF_CODE_4M.fd"
 	firmwareVars = "/usr/share/OVMF/OVMF_VARS_4M.fd"
 	programs     = "/usr/lib/ipxe"
+	stub         = "/usr/lib/systemd/boot/efi/linuxx64.efi.stub"
 )
 
 const (
 	hosts, team, tenantName = "metal", "research", "research"
 	gateKey                 = "ingot.dev/unvalidated"
-	// patience is how long one step may take. A server without hardware virtualisation takes half a minute from its power-on to the agent on two idle cores.
-	patience = 6 * time.Minute
+	// patience is how long one step may take. On two idle cores a server without hardware virtualisation takes half a minute from its power-on to the
+	// agent, and two and a half from the written disk to the commands of cloud-init.
+	patience = 10 * time.Minute
+	// pause is that between two looks.
+	pause = 300 * time.Millisecond
+	// nodeImageRate is more than any server without hardware virtualisation takes.
+	nodeImageRate = 1 << 30
 	// imageRate is that of a slow network, so that there is a middle of the write.
 	imageRate = 4 << 20
 	// imageBallast is what does not compress in the image, in bytes.
@@ -58,11 +64,11 @@ const (
 )
 
 // needVirtualServers skips a test without the programs and files that virtual servers need.
-func needVirtualServers(t *testing.T) (bootFiles string) {
+func needVirtualServers(t *testing.T, v variant) (bootFiles string) {
 	t.Helper()
 	needNamespaces(t)
 	require.Tool(t, "qemu-system-x86_64", "apt-get install qemu-system-x86")
-	for path, install := range map[string]string{firmwareCode: "apt-get install ovmf", filepath.Join(programs, "snponly.efi"): "apt-get install ipxe"} {
+	for path, install := range map[string]string{firmwareCode: "apt-get install ovmf", filepath.Join(programs, "snponly.efi"): "apt-get install ipxe", stub: "apt-get install systemd-boot-efi"} {
 		if _, err := os.Stat(path); err != nil {
 			require.Missing(t, path, install)
 		}
@@ -71,7 +77,11 @@ func needVirtualServers(t *testing.T) (bootFiles string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, install := range map[string]string{"boot/agent.cpio.zst": "make boot", "ingot-manager": "make build", "ingot-controlplane": "make build"} {
+	files := map[string]string{"boot/agent.cpio.zst": "make boot", "ingot-manager": "make build", "ingot-controlplane": "make build"}
+	if v.isForNodes {
+		files["node-image/guest"] = "make node-image"
+	}
+	for name, install := range files {
 		if _, err := os.Stat(filepath.Join(bin, name)); err != nil {
 			require.Missing(t, "bin/"+name, install)
 		}
@@ -81,12 +91,15 @@ func needVirtualServers(t *testing.T) (bootFiles string) {
 
 // site is a management cluster, a tenant's cluster, the manager with its boot service, and one virtual server.
 type site struct {
+	variant
 	t      *testing.T
 	env    *environment.Environment
 	client client.Client
 	watch  *invariants.Watcher
 	server *qemu.Machine
 	bmc    *bmc.BMC
+	// nodeImages serves the image of nodes and the container image of their pods.
+	nodeImages *environment.ImageServer
 	// disk is the file with the server's disk.
 	disk  string
 	began time.Time
@@ -96,16 +109,27 @@ type site struct {
 	checkedAt time.Time
 }
 
+// variant is what differs between sites.
+type variant struct {
+	// isForNodes: there is the image of nodes, and the server has the device that they advertise.
+	isForNodes bool
+	// bootsByHTTP: the server's firmware boots by HTTP instead of PXE.
+	bootsByHTTP bool
+	// ways to boot the agent; empty: the network.
+	ways []v1alpha1.BootWay
+}
+
 // newSite starts everything. The server is registered and off.
-func newSite(t *testing.T) *site {
-	bootFiles := needVirtualServers(t)
+func newSite(t *testing.T, v variant) *site {
+	bootFiles := needVirtualServers(t, v)
 	dir, err := os.MkdirTemp("", "ingot-vm-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &site{t: t, began: time.Now(), env: &environment.Environment{
-		Dir: dir, ProgramDir: filepath.Dir(bootFiles), BootFiles: bootFiles, BootAddress: lab.Address + ":8090", ChangeSettings: onProvisioningNetwork,
+	s := &site{t: t, variant: v, began: time.Now(), env: &environment.Environment{
+		Dir: dir, ProgramDir: filepath.Dir(bootFiles), BootFiles: bootFiles, BootAddress: lab.Address + ":8090", TenantAddress: lab.Address,
+		ChangeSettings: onProvisioningNetwork,
 	}}
 	t.Cleanup(func() { s.stop(cancel) })
 	for _, step := range []func(context.Context) error{
@@ -121,6 +145,7 @@ func newSite(t *testing.T) *site {
 
 // onProvisioningNetwork are the settings of the manager that answers the servers at the bridge.
 func onProvisioningNetwork(c *settings.Settings) {
+	c.Boot.EFIStub = stub
 	c.Boot.KernelArguments = []string{"console=ttyS0"}
 	c.Boot.Network.Interface, c.Boot.Network.DHCP, c.Boot.Network.Programs = lab.Bridge, settings.DHCPServe, programs
 	c.Boot.Network.Subnets = []settings.Subnet{{Prefix: lab.Prefix, First: "10.77.0.100", Last: "10.77.0.109"}}
@@ -153,9 +178,14 @@ func (s *site) startServer(ctx context.Context) error {
 	}
 	log := slog.New(slog.DiscardHandler)
 	const uuid = "03020100-0504-0706-0809-0a0b0c0d0e0f"
+	var devices []string
+	if s.isForNodes {
+		devices = append(devices, "edu")
+	}
 	var err error
 	s.server, err = qemu.New(qemu.Options{
-		Name: "server-1", Dir: s.env.Dir, FirmwareCode: firmwareCode, FirmwareVars: firmwareVars, MemoryMiB: 1024, CPUs: 1, UUID: uuid, MAC: bootMAC, Tap: "tap0",
+		Name: "server-1", Dir: s.env.Dir, FirmwareCode: firmwareCode, FirmwareVars: firmwareVars, MemoryMiB: 2048, CPUs: 2, UUID: uuid, MAC: bootMAC, Tap: "tap0",
+		Devices: devices, HTTPBoot: s.bootsByHTTP, Media: s.medium,
 		Disks: []qemu.Disk{{Path: s.disk, Bus: "nvme", Serial: "DRIVE0"}}, NextBoot: func() hardware.BootSource { return s.bmc.TakeBoot() }, Log: log,
 	})
 	if err != nil {
@@ -173,13 +203,13 @@ func (s *site) startServer(ctx context.Context) error {
 	return s.bmc.Start(ctx)
 }
 
-// applyObjects makes what an administrator makes: the provider, the image and a second one whose checksum is wrong, the server, the tenant.
+// applyObjects makes what an administrator makes: the provider, images, one of them with a wrong checksum, the server, the tenant.
 func (s *site) applyObjects(ctx context.Context) error {
-	image, err := s.packImage(ctx)
+	plain, err := s.packImage(ctx)
 	if err != nil {
 		return err
 	}
-	wrong := image.DeepCopy()
+	wrong := plain.DeepCopy()
 	wrong.Name, wrong.Spec.Checksum = "wrong-digest", "sha256:"+strings.Repeat("0", 64)
 	endpoint := s.bmc.Endpoint()
 	meta := func(namespace, name string) metav1.ObjectMeta {
@@ -193,17 +223,24 @@ func (s *site) applyObjects(ctx context.Context) error {
 		&corev1.Secret{ObjectMeta: meta(team, "admin"), Data: map[string][]byte{"kubeconfig": s.env.Tenant.Kubeconfig()}},
 		&v1alpha1.NodeProvider{ObjectMeta: meta("", "rack"), Spec: v1alpha1.NodeProviderSpec{
 			HostNamespace: hosts, Erase: &v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseFull},
-			Redfish: &v1alpha1.RedfishProvider{CABundleSecretRef: &v1alpha1.LocalReference{Name: "bmc-ca"}, Netboot: v1alpha1.NetbootSpec{Address: s.env.BootAddress}},
+			Redfish: &v1alpha1.RedfishProvider{CABundleSecretRef: &v1alpha1.LocalReference{Name: "bmc-ca"}, Netboot: v1alpha1.NetbootSpec{Address: s.env.BootAddress, Ways: s.ways}},
 		}},
 		&v1alpha1.TenantCluster{ObjectMeta: meta(team, tenantName), Spec: v1alpha1.TenantClusterSpec{
 			KubeconfigSecretRef: v1alpha1.LocalReference{Name: "admin"},
 			Join:                v1alpha1.JoinSpec{TLSBootstrap: &v1alpha1.EndpointJoin{Endpoint: s.env.Tenant.Endpoint()}},
 		}},
-		image, wrong, nodeType("plain", image.Name), nodeType("wrong-digest", wrong.Name),
+		plain, nodeType("plain", plain.Name), wrong, nodeType("wrong-digest", wrong.Name),
 		&metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: hosts, Name: "server-1", Labels: map[string]string{"rack": "1"}}, Spec: metal3.BareMetalHostSpec{
 			BootMACAddress: bootMAC, BootMode: metal3.UEFI,
 			BMC: metal3.BMCDetails{Address: strings.Replace(endpoint.Address, "https", "redfish", 1), CredentialsName: "server-1-bmc"},
 		}},
+	}
+	if s.isForNodes {
+		node, err := s.serveNodeImage(filepath.Join(s.env.ProgramDir, "node-image"))
+		if err != nil {
+			return err
+		}
+		objects = append(objects, node, s.nodeTypeWithDevice(node.Name))
 	}
 	for _, o := range objects {
 		if err := s.client.Create(ctx, o); err != nil {
@@ -224,7 +261,7 @@ func nodeType(name, image string) *v1alpha1.NodeType {
 	return &v1alpha1.NodeType{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.NodeTypeSpec{
 		ProviderRef: v1alpha1.LocalReference{Name: "rack"}, OSImageRef: v1alpha1.LocalReference{Name: image},
 		HostSelector: metav1.LabelSelector{MatchLabels: map[string]string{"rack": "1"}},
-		Resources:    corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
+		Resources:    corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
 	}}
 }
 
@@ -267,7 +304,7 @@ func (s *site) stop(cancel context.CancelFunc) {
 	if s.bmc != nil {
 		err = errors.Join(err, s.bmc.Stop())
 	}
-	if err = errors.Join(err, s.env.Stop()); err != nil {
+	if err = errors.Join(err, s.nodeImages.Stop(), s.env.Stop()); err != nil {
 		s.t.Error(err)
 	}
 	if s.t.Failed() {
@@ -316,82 +353,4 @@ func endOf(path string, size int64) string {
 		return err.Error()
 	}
 	return string(text)
-}
-
-// order makes a Machine of the NodeType.
-func (s *site) order(name, nodeType string) {
-	s.t.Helper()
-	err := s.client.Create(s.t.Context(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: name}, Spec: v1alpha1.MachineSpec{
-		NodeTypeRef: v1alpha1.LocalReference{Name: nodeType}, TenantClusterRef: v1alpha1.LocalReference{Name: tenantName},
-	}})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// release deletes the Machine.
-func (s *site) release(name string) {
-	s.t.Helper()
-	if err := s.client.Delete(s.t.Context(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: name}}); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// record returns the HostRecord of the server.
-func (s *site) record() (*v1alpha1.HostRecord, error) {
-	record := &v1alpha1.HostRecord{}
-	err := s.client.Get(s.t.Context(), client.ObjectKey{Namespace: hosts, Name: "server-1"}, record)
-	return record, err
-}
-
-// await waits until the HostRecord is as it should be, and logs each step of an attempt with the seconds since the start.
-func (s *site) await(what string, ok func(*v1alpha1.HostRecord) bool) *v1alpha1.HostRecord {
-	s.t.Helper()
-	var record *v1alpha1.HostRecord
-	seen := ""
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		var err error
-		if exited, err := s.env.Manager.Exited(); exited {
-			s.t.Fatalf("the manager ended: %v: %s", err, endOf(filepath.Join(s.env.Dir, "manager.log"), 2<<10))
-		}
-		if record, err = s.record(); err != nil {
-			continue // The host controller makes it.
-		}
-		if now := stateOf(record); now != seen {
-			seen = now
-			s.t.Logf("%6.1fs %s", time.Since(s.began).Seconds(), now)
-		}
-		if ok(record) {
-			return record
-		}
-	}
-	s.t.Fatalf("%s: not within %s; last seen: %s %+v", what, patience, seen, record.Status.Error)
-	return nil
-}
-
-// stateOf says in a line what the host does.
-func stateOf(record *v1alpha1.HostRecord) string {
-	wanted, attempt := record.Status.Wanted, record.Status.Progress()
-	if wanted == nil {
-		return "nothing is wanted"
-	}
-	if attempt == nil {
-		return fmt.Sprintf("attempt %d %s %s", wanted.Number, wanted.Operation, wanted.Outcome)
-	}
-	return fmt.Sprintf("attempt %d %s %s %s boot %d %s", wanted.Number, wanted.Operation, wanted.Outcome, attempt.Step, attempt.Boots, attempt.Reason)
-}
-
-// readDisk returns the first bytes of the server's disk as they are outside of the server.
-func (s *site) readDisk(size int) []byte {
-	s.t.Helper()
-	f, err := os.Open(s.disk)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer f.Close()
-	out := make([]byte, size)
-	if _, err := io.ReadFull(f, out); err != nil {
-		s.t.Fatal(err)
-	}
-	return out
 }

@@ -81,8 +81,11 @@ func MakeBridge() error {
 	return errors.Join(netlink.AddrAdd(bridge, address), netlink.LinkSetUp(bridge))
 }
 
-// AddTap makes a tap interface on the bridge, for one virtual server.
+// AddTap makes a tap interface on the bridge, for one virtual server, unless it is there.
 func AddTap(name string) error {
+	if _, err := netlink.LinkByName(name); err == nil {
+		return nil
+	}
 	bridge, err := netlink.LinkByName(Bridge)
 	if err != nil {
 		return err

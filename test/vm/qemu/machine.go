@@ -45,6 +45,8 @@ type Options struct {
 	// ROM, which is iPXE.
 	NIC   string
 	Disks []Disk
+	// Devices are further devices, as QEMU's -device has them.
+	Devices []string
 	// HTTPBoot makes the firmware boot from the network by HTTP instead of PXE.
 	HTTPBoot bool
 	// Accelerate uses the hardware's virtualisation.
@@ -243,6 +245,9 @@ func (m *Machine) arguments(socket string, boot hardware.BootSource) []string {
 	}
 	for i, disk := range o.Disks {
 		args = append(args, diskArguments(i, disk, first(hardware.BootDisk, 4+i))...)
+	}
+	for _, device := range o.Devices {
+		args = append(args, "-device", device)
 	}
 	if o.Media != nil {
 		if medium := o.Media(); medium != "" {

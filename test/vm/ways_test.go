@@ -1,0 +1,114 @@
+package vm_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
+)
+
+// needAll skips a test that only make e2e-all runs.
+func needAll(t *testing.T) {
+	t.Helper()
+	if os.Getenv("INGOT_E2E") != "all" {
+		t.Skip("make e2e-all runs it")
+	}
+}
+
+func TestAVirtualServerBootsByHTTP(t *testing.T) {
+	needAll(t)
+	s := newSite(t, variant{bootsByHTTP: true})
+	s.installPlain()
+}
+
+func TestAVirtualServerBootsFromVirtualMedia(t *testing.T) {
+	needAll(t)
+	s := newSite(t, variant{ways: []v1alpha1.BootWay{v1alpha1.BootWayVirtualMedia}})
+	s.installPlain()
+	if left := s.bmc.Media(); left != "" {
+		t.Errorf("after the installation the medium %s is inserted", left)
+	}
+}
+
+// TestTheBootServiceMayBeAwayForTwoMinutes stops the manager, and with it the boot service, while the agent writes.
+func TestTheBootServiceMayBeAwayForTwoMinutes(t *testing.T) {
+	needAll(t)
+	s := newSite(t, variant{})
+	s.order("plain", "plain")
+	s.await("the image is being written", isWriting)
+	if err := s.env.Manager.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * time.Minute)
+	if err := s.env.StartManager(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitInstalled()
+	if r, err := s.record(); err != nil || r.Status.Wanted.Number != 2 {
+		t.Errorf("expected that the first attempt to install goes on, seen %s, %v", stateOf(r), err)
+	}
+}
+
+// installPlain installs the image without an operating system.
+func (s *site) installPlain() {
+	s.t.Helper()
+	s.order("plain", "plain")
+	s.awaitInstalled()
+}
+
+// awaitInstalled waits until the image is installed, and reads the disk from outside.
+func (s *site) awaitInstalled() {
+	s.t.Helper()
+	s.await("the installation", isInstalled)
+	if !isBootable(s.readDisk(4096)) {
+		s.t.Error("the installed disk has no partition table")
+	}
+}
+
+// isWriting reports whether the agent is in the middle of an image.
+func isWriting(r *v1alpha1.HostRecord) bool {
+	attempt := r.Status.Progress()
+	return isOf(r, hardware.OpInstall) && attempt != nil && attempt.DoneBytes > 1<<20
+}
+
+// isInstalled reports whether the image is written and the agent is done.
+func isInstalled(r *v1alpha1.HostRecord) bool {
+	return isOf(r, hardware.OpInstall) && r.Status.Wanted.Outcome == v1alpha1.AttemptSucceeded
+}
+
+// medium returns the file with what is inserted in the BMC's drive, as it is when the server starts; empty: nothing is.
+func (s *site) medium() string {
+	url := s.bmc.Media()
+	if url == "" {
+		return ""
+	}
+	file := filepath.Join(s.env.Dir, "medium.iso")
+	if err := download(url, file); err != nil {
+		s.t.Errorf("the BMC cannot load the medium: %v", err)
+		return ""
+	}
+	return file
+}
+
+func download(url, file string) (err error) {
+	response, err := http.Get(url)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return errors.New(response.Status)
+	}
+	out, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, response.Body)
+	return errors.Join(err, out.Close())
+}
