@@ -13,7 +13,7 @@ import (
 
 // The registers of QEMU's educational device (docs/specs/edu.rst), by their 32-bit words.
 const (
-	registerIdentity  = 0x00 / 4
+	registerIdentity  = 0
 	registerFactorial = 0x08 / 4
 	registerStatus    = 0x20 / 4
 	// isComputing is the bit of the status that says that the result is not there yet.
