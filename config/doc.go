@@ -4,7 +4,7 @@ package config
 
 import "embed"
 
-// Files are the manifests: crd, rbac, policy, webhook, samples.
+// Files are the manifests: crd, rbac, policy, webhook, boot, samples.
 //
-//go:embed crd rbac policy webhook samples
+//go:embed crd rbac policy webhook boot samples
 var Files embed.FS

@@ -28,7 +28,7 @@ func main() { os.Exit(run(os.Args[1:])) }
 
 // flags are the flags of the command line. controller-runtime adds --kubeconfig to flag.CommandLine.
 type flags struct {
-	config             string
+	config, only       string
 	print, showVersion bool
 }
 
@@ -36,7 +36,7 @@ func run(args []string) int {
 	f, err := parseFlags(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Println("usage: ingot-manager --config FILE [--kubeconfig FILE]")
+		fmt.Println("usage: ingot-manager --config FILE [--only=boot] [--kubeconfig FILE]")
 		flag.CommandLine.SetOutput(os.Stdout)
 		flag.PrintDefaults()
 		return exitOK
@@ -49,7 +49,7 @@ func run(args []string) int {
 	case f.print:
 		err = printDefaults()
 	default:
-		err = runManager(f.config)
+		err = runManager(f.config, f.only)
 	}
 	// What ended a manager that ran is in its log.
 	var ended *operator.EndError
@@ -69,6 +69,7 @@ func parseFlags(args []string) (flags, error) {
 	set.Init("ingot-manager", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
 	set.StringVar(&f.config, "config", "", "configuration `file` (required); --print-config shows every field")
+	set.StringVar(&f.only, "only", "", "run one `part` alone; boot: the boot service, with fewer rights, on a site's provisioning network")
 	set.BoolVar(&f.print, "print-config", false, "print a configuration with every default and exit")
 	set.BoolVar(&f.showVersion, "version", false, "print the version and exit")
 	if err := set.Parse(args); err != nil {
@@ -77,13 +78,18 @@ func parseFlags(args []string) (flags, error) {
 	switch {
 	case set.NArg() > 0:
 		return f, fmt.Errorf("unexpected argument %q: everything is set in the file of --config", set.Arg(0))
+	case f.only != "" && f.only != onlyBoot:
+		return f, fmt.Errorf("--only: got %q; expected %s", f.only, onlyBoot)
 	case f.config == "" && !f.print && !f.showVersion:
 		return f, errors.New("--config FILE is required; --print-config shows every field with its default")
 	}
 	return f, nil
 }
 
-func runManager(file string) error {
+// onlyBoot is the part of the manager that can run alone.
+const onlyBoot = "boot"
+
+func runManager(file, only string) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err
@@ -96,6 +102,9 @@ func runManager(file string) error {
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("find the management cluster: %w: give --kubeconfig, or run in a pod", err)
+	}
+	if only == onlyBoot {
+		return operator.RunBoot(ctrl.SetupSignalHandler(), s, config, version)
 	}
 	return operator.Run(ctrl.SetupSignalHandler(), s, config, version)
 }

@@ -70,6 +70,12 @@ func programFolder(t *testing.T) string {
 // startPipelineFrom is startPipeline with the programs of that folder.
 func startPipelineFrom(t *testing.T, programs string, servers []rack.ServerSpec, wrongPassword ...string) *pipeline {
 	t.Helper()
+	return startTunedPipeline(t, programs, tune, servers, wrongPassword...)
+}
+
+// startTunedPipeline is startPipelineFrom with a manager whose settings are changed by that function.
+func startTunedPipeline(t *testing.T, programs string, change func(*settings.Settings), servers []rack.ServerSpec, wrongPassword ...string) *pipeline {
+	t.Helper()
 	for _, name := range []string{"ingot-manager", "ingot-agent", "ingot-controlplane"} {
 		if _, err := os.Stat(filepath.Join(programs, name)); err != nil {
 			require.Missing(t, "bin/"+name, "make build")
@@ -83,7 +89,7 @@ func startPipelineFrom(t *testing.T, programs string, servers []rack.ServerSpec,
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &pipeline{env: &environment.Environment{Dir: dir, ProgramDir: programs, Timing: serverTiming(), ChangeSettings: tune}}
+	p := &pipeline{env: &environment.Environment{Dir: dir, ProgramDir: programs, Timing: serverTiming(), ChangeSettings: change}}
 	t.Cleanup(func() { p.stop(t, cancel) })
 	for _, step := range []func(context.Context) error{
 		p.startClusters, p.makeRamdisk, p.install, p.applySamples, p.startWatching,

@@ -202,7 +202,7 @@ func (e *Environment) StartManager(ctx context.Context, speed float64) error {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return fmt.Errorf("configure the manager: %w", err)
 	}
-	kubeconfig, err := e.managerKubeconfig(ctx, s.Namespace, managerName)
+	kubeconfig, err := e.AccountKubeconfig(ctx, s.Namespace, managerName)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -113,13 +114,13 @@ func (e *Environment) ManagerUser() string {
 	return "system:serviceaccount:" + managerNamespace + ":" + managerName
 }
 
-// managerKubeconfig writes a kubeconfig for the manager's service account, which has the permissions of config/rbac and no others.
-func (e *Environment) managerKubeconfig(ctx context.Context, namespace, name string) (string, error) {
+// AccountKubeconfig writes a kubeconfig for a service account, with whose rights a program then runs. ingot-manager has those of config/rbac and no others.
+func (e *Environment) AccountKubeconfig(ctx context.Context, namespace, name string) (string, error) {
 	seconds := int64(tokenSeconds)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	if err := e.ManagementClient.SubResource("token").Create(ctx, account, request); err != nil {
-		return "", fmt.Errorf("get the manager's token: %w", err)
+		return "", fmt.Errorf("get the token of %s: %w", name, err)
 	}
 	e.Secrets = append(e.Secrets, request.Status.Token)
 	config := clientcmdapi.NewConfig()
@@ -129,11 +130,11 @@ func (e *Environment) managerKubeconfig(ctx context.Context, namespace, name str
 	config.CurrentContext = name
 	text, err := clientcmd.Write(*config)
 	if err != nil {
-		return "", fmt.Errorf("write the manager's kubeconfig: %w", err)
+		return "", fmt.Errorf("write the kubeconfig of %s: %w", name, err)
 	}
-	path := filepath.Join(e.Dir, "manager.kubeconfig")
+	path := filepath.Join(e.Dir, strings.TrimPrefix(name, "ingot-")+".kubeconfig")
 	if err := os.WriteFile(path, text, 0o600); err != nil {
-		return "", fmt.Errorf("write the manager's kubeconfig: %w", err)
+		return "", fmt.Errorf("write the kubeconfig of %s: %w", name, err)
 	}
 	return path, nil
 }

@@ -27,6 +27,7 @@ const keyCacheTime = 15 * time.Second
 // bootKey is the key that signs agents' tokens. It is in a Secret, so that every replica has the same.
 type bootKey struct {
 	reader client.Reader
+	// writer makes the Secret; nil: another process makes it.
 	writer client.Writer
 	name   client.ObjectKey
 	random io.Reader
@@ -37,7 +38,7 @@ type bootKey struct {
 	read time.Time
 }
 
-// get returns the key, and creates the Secret when there is none.
+// get returns the key, and creates the Secret when there is none and this process may.
 func (k *bootKey) get(ctx context.Context) ([]byte, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -45,7 +46,10 @@ func (k *bootKey) get(ctx context.Context) ([]byte, error) {
 		return k.key, nil
 	}
 	key, err := k.readSecret(ctx)
-	if apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.IsNotFound(err) && k.writer == nil:
+		err = fmt.Errorf("%w: the manager makes it: see whether one runs in that namespace, and whether boot.keyNamespace names it", err)
+	case apierrors.IsNotFound(err):
 		key, err = k.createSecret(ctx)
 	}
 	if err != nil {

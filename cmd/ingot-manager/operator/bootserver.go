@@ -33,6 +33,10 @@ const shutdownGrace = 5 * time.Second
 
 // Start serves until the context ends.
 func (s *bootServer) Start(ctx context.Context) error {
+	if !s.isServed() {
+		<-ctx.Done()
+		return nil
+	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.address)
 	if err != nil {
 		return fmt.Errorf("boot service: %w: set boot.address to a free address", err)
@@ -63,8 +67,14 @@ func (s *bootServer) Start(ctx context.Context) error {
 	return <-stopped
 }
 
+// isServed reports whether this process serves boots.
+func (s *bootServer) isServed() bool { return s.address != "0" }
+
 // checkReady is the readiness check of the boot service.
 func (s *bootServer) checkReady(*http.Request) error {
+	if !s.isServed() {
+		return nil
+	}
 	if !s.listening.Load() {
 		return errors.New("the boot service does not listen yet")
 	}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -79,7 +80,7 @@ func runManager(ctx context.Context, s settings.Settings, cluster *rest.Config, 
 	if err := preflight(cluster, scheme); err != nil {
 		return err
 	}
-	mgr, err := newManager(s, cluster, scheme)
+	mgr, err := newManager(s, cluster, scheme, cache.Options{})
 	if err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func newScheme() (*runtime.Scheme, error) {
 // shutdownTimeout is less than the 30 seconds that Kubernetes gives a pod.
 var shutdownTimeout = 15 * time.Second
 
-func newManager(s settings.Settings, cluster *rest.Config, scheme *runtime.Scheme) (ctrl.Manager, error) {
+func newManager(s settings.Settings, cluster *rest.Config, scheme *runtime.Scheme, cached cache.Options) (ctrl.Manager, error) {
 	cluster = rest.CopyConfig(cluster)
 	cluster.UserAgent = "ingot-manager"
 	cluster.QPS, cluster.Burst = 100, 200
@@ -118,6 +119,7 @@ func newManager(s settings.Settings, cluster *rest.Config, scheme *runtime.Schem
 	}
 	mgr, err := ctrl.NewManager(cluster, ctrl.Options{
 		Scheme:                        scheme,
+		Cache:                         cached,
 		Metrics:                       endpoint,
 		HealthProbeBindAddress:        s.Health.Address,
 		LeaderElection:                s.LeaderElection.Enabled,
@@ -208,7 +210,7 @@ func sessionOwner(ctx context.Context, reader client.Reader) (string, error) {
 func newBootKey(mgr ctrl.Manager, s settings.Settings) *bootKey {
 	return &bootKey{
 		reader: mgr.GetAPIReader(), writer: mgr.GetClient(), random: rand.Reader, clock: time.Now,
-		name: client.ObjectKey{Namespace: s.Namespace, Name: s.Boot.KeySecret},
+		name: client.ObjectKey{Namespace: s.KeyNamespace(), Name: s.Boot.KeySecret},
 	}
 }
 

@@ -91,10 +91,13 @@ type Webhook struct {
 
 // Boot is the boot service.
 type Boot struct {
-	// Address to listen on.
+	// Address to listen on; "0": this manager serves no boots, because `ingot-manager --only=boot` does at each site.
 	Address string `json:"address"`
 	// URL is where servers reach it, unless their NodeProvider says otherwise.
 	URL string `json:"url"`
+	// HostNamespaces are the only ones whose hosts are answered, where the boot service runs alone (--only=boot): a host namespace belongs to one
+	// NodeProvider. The service needs its rights in these only. Empty: all.
+	HostNamespaces []string `json:"hostNamespaces"`
 	// Files is the folder of the agent's kernel and initrd.
 	Files string `json:"files"`
 	// Kernel and Initrd are file names in Files.
@@ -104,8 +107,10 @@ type Boot struct {
 	EFIStub string `json:"efiStub"`
 	// KernelArguments are added to the agent's command line.
 	KernelArguments []string `json:"kernelArguments"`
-	// KeySecret names the Secret with the key that signs the agents' tokens; made when it does not exist.
+	// KeySecret names the Secret with the key that signs the agents' tokens; the manager makes it when it does not exist.
 	KeySecret string `json:"keySecret"`
+	// KeyNamespace is the namespace of KeySecret; empty: Namespace. A boot service that runs alone has the manager's key.
+	KeyNamespace string `json:"keyNamespace"`
 	// ProgressInterval is the least time between two writes of one host's byte progress.
 	ProgressInterval metav1.Duration `json:"progressInterval"`
 	// Network answers servers on the provisioning network before they speak HTTP.
@@ -169,7 +174,7 @@ func Default() Settings {
 		Webhook:        Webhook{Address: "0", CertificateSecret: "ingot-webhook-certificate", Configuration: "ingot-nodetype"},
 		Boot: Boot{
 			Address: ":8090", Files: "/var/lib/ingot/boot", Kernel: "vmlinuz", Initrd: "agent.cpio.zst",
-			KernelArguments: []string{}, KeySecret: "ingot-boot-key", ProgressInterval: d(10 * time.Second), Network: defaultNetwork(),
+			HostNamespaces: []string{}, KernelArguments: []string{}, KeySecret: "ingot-boot-key", ProgressInterval: d(10 * time.Second), Network: defaultNetwork(),
 		},
 		BMC:       BMC{Timeout: d(30 * time.Second)},
 		Tenants:   Tenants{Timeout: d(15 * time.Second), QPS: 50, Burst: 100, Memory: resource.MustParse("64Mi")},
@@ -212,7 +217,8 @@ func (s Settings) validate() error {
 		{!isListenAddress(s.Webhook.Address) && s.Webhook.Address != "0", "webhook.address", s.Webhook.Address, "HOST:PORT or :PORT, or 0 for none"},
 		{s.Webhook.CertificateSecret == "", "webhook.certificateSecret", "", "the name of a Secret in the manager's own namespace"},
 		{s.Webhook.Configuration == "", "webhook.configuration", "", "the name of a ValidatingWebhookConfiguration"},
-		{!isListenAddress(s.Boot.Address), "boot.address", s.Boot.Address, "HOST:PORT or :PORT"},
+		{!isListenAddress(s.Boot.Address) && s.Boot.Address != "0", "boot.address", s.Boot.Address, "HOST:PORT or :PORT, or 0 for none"},
+		{s.Boot.Address == "0" && s.Boot.Network.Interface != "", "boot.network.interface", s.Boot.Network.Interface, "nothing, because boot.address is 0"},
 		{!isURL(s.Boot.URL), "boot.url", s.Boot.URL, "the URL where servers reach boot.address, such as http://10.20.0.2:8090"},
 		{!slices.Contains([]string{"debug", "info", "warn", "error"}, s.Log.Level), "log.level", s.Log.Level, "debug, info, warn or error"},
 		{!slices.Contains([]string{"json", "text"}, s.Log.Format), "log.format", s.Log.Format, "json or text"},

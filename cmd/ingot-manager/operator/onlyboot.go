@@ -1,0 +1,111 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot/agentlogs"
+	"github.com/ingot-dev/ingot/controllers/host/attemptlog"
+	"github.com/ingot-dev/ingot/controllers/host/sessions"
+)
+
+// RunBoot runs the boot service alone until the context ends: no controller, no leader. An error is an *EndError, and is the last line of the log.
+func RunBoot(ctx context.Context, s settings.Settings, cluster *rest.Config, version string) error {
+	log := newLog(s.Log)
+	redirectLogs(log)
+	log.Info("Starting the boot service of ingot-manager", "version", version, "hostNamespaces", s.Boot.HostNamespaces)
+	if err := runBoot(ctx, s, cluster, log); err != nil {
+		log.Error("the boot service ends", "err", err)
+		return &EndError{err}
+	}
+	log.Info("the boot service has stopped")
+	return nil
+}
+
+func runBoot(ctx context.Context, s settings.Settings, cluster *rest.Config, log *slog.Logger) error {
+	if err := s.ValidateOnlyBoot(); err != nil {
+		return err
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	if err := preflight(cluster, scheme); err != nil {
+		return err
+	}
+	// Every process answers, and none leads.
+	s.LeaderElection.Enabled = false
+	mgr, err := newManager(s, cluster, scheme, siteCache(s.Boot.HostNamespaces))
+	if err != nil {
+		return err
+	}
+	if err := addBoot(ctx, mgr, s, log); err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run the boot service: %w", err)
+	}
+	return nil
+}
+
+// siteCache limits what is read of hosts to those of the namespaces; none: all are read. The hosts of other sites are then as unknown as strangers, and the
+// process needs no rights to them.
+func siteCache(namespaces []string) cache.Options {
+	if len(namespaces) == 0 {
+		return cache.Options{}
+	}
+	site := cache.ByObject{Namespaces: map[string]cache.Config{}}
+	for _, name := range namespaces {
+		site.Namespaces[name] = cache.Config{}
+	}
+	return cache.Options{ByObject: map[client.Object]cache.ByObject{&metal3.BareMetalHost{}: site, &v1alpha1.HostRecord{}: site}}
+}
+
+// addBoot adds the boot service and what belongs to it.
+func addBoot(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *slog.Logger) error {
+	if err := sessions.Index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	// Without it: these kinds are first read for the first server that boots, which waits for that long after the service was said to be ready.
+	for _, o := range []client.Object{&metal3.BareMetalHost{}, &v1alpha1.HostRecord{}, &v1alpha1.NodeProvider{}, &corev1.Namespace{}} {
+		if _, err := mgr.GetCache().GetInformer(ctx, o, cache.BlockUntilSynced(false)); err != nil {
+			return fmt.Errorf("watch what the boot service needs: %w", err)
+		}
+	}
+	store := &sessions.Store{APIReader: mgr.GetAPIReader(), Client: mgr.GetClient()}
+	key := newBootKey(mgr, s)
+	key.writer = nil // The manager makes the key.
+	logs := agentlogs.New(&attemptlog.Store{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader()}, time.Now, log.With("logger", "boot"))
+	boot, err := newBootService(mgr, s, store, key, logs, log)
+	if err != nil {
+		return err
+	}
+	network, err := newProvisioning(mgr, s, store, log.With("logger", "boot"))
+	if err != nil {
+		return err
+	}
+	for _, part := range []struct {
+		name string
+		manager.Runnable
+	}{{"the boot service", boot}, {"the provisioning network", network}, {"the agents' logs", logs}} {
+		if err := mgr.Add(part.Runnable); err != nil {
+			return fmt.Errorf("add %s: %w", part.name, err)
+		}
+	}
+	if err := addSharedAddress(mgr, s, boot, log); err != nil {
+		return err
+	}
+	return addChecks(mgr, boot)
+}
