@@ -125,7 +125,8 @@ func TestTheManagerAnswersKnownHostsOnTheProvisioningNetwork(t *testing.T) {
 	base := "http://" + lab.Address + ":8090"
 	s := settings.Default()
 	s.Health.Address, s.Metrics.Address, s.LeaderElection.Enabled = "127.0.0.1:0", "0", false
-	s.Boot.Address, s.Boot.URL, s.Boot.Files = lab.Address+":8090", base, boot
+	// Servers reach the boot service where their NodeProvider says, and not where the configuration does.
+	s.Boot.Address, s.Boot.URL, s.Boot.Files = lab.Address+":8090", "http://boot.invalid", boot
 	s.Boot.Network.Interface, s.Boot.Network.DHCP, s.Boot.Network.Programs = lab.Bridge, settings.DHCPServe, programs
 	s.Boot.Network.Subnets = []settings.Subnet{{Prefix: lab.Prefix, First: "10.77.0.100", Last: "10.77.0.109", DNS: []string{lab.Address}}}
 	startManager(t, site, s)

@@ -38,8 +38,8 @@ type LeaseSettings struct {
 type Program struct {
 	// File is its name at the TFTP server, for PXE.
 	File string
-	// URL is where it is served, for UEFI HTTP boot.
-	URL string
+	// Path is where the boot service serves it, below the URL that the host reaches it at, for UEFI HTTP boot: "/programs/snponly.efi".
+	Path string
 }
 
 // Options that are set as they are on the wire.
@@ -187,7 +187,7 @@ func (n Network) hasBoot(request *dhcpv4.DHCPv4, stage Stage) bool {
 	case StageIPXE:
 		return true
 	case StageHTTP:
-		return found && program.URL != ""
+		return found && program.Path != ""
 	case StagePXE:
 		return found && program.File != ""
 	}
@@ -205,7 +205,7 @@ func (n Network) addBoot(reply, request *dhcpv4.DHCPv4, stage Stage) {
 		setBootFile(reply, n.BootURL+"/boot/"+request.ClientHWAddr.String())
 	case StageHTTP:
 		n.addVendor(reply, request, vendorHTTP)
-		setBootFile(reply, program.URL)
+		setBootFile(reply, n.BootURL+program.Path)
 	case StagePXE:
 		n.addVendor(reply, request, vendorPXE)
 		reply.UpdateOption(dhcpv4.OptGeneric(optionPXEVendor, []byte{pxeDiscoveryControl, 1, 8, 255}))

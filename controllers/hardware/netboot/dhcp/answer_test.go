@@ -23,7 +23,7 @@ func network(lease *dhcp.LeaseSettings) dhcp.Network {
 	return dhcp.Network{
 		Server: server, BootURL: "http://10.20.0.2:8090", Lease: lease,
 		Programs: map[iana.Arch]dhcp.Program{
-			iana.EFI_X86_64: {File: "snponly.efi"}, iana.EFI_X86_64_HTTP: {URL: "http://10.20.0.2:8090/programs/snponly.efi"}, iana.INTEL_X86PC: {File: "undionly.kpxe"},
+			iana.EFI_X86_64: {File: "snponly.efi"}, iana.EFI_X86_64_HTTP: {Path: "/programs/snponly.efi"}, iana.INTEL_X86PC: {File: "undionly.kpxe"},
 		},
 	}
 }
