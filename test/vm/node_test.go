@@ -101,7 +101,7 @@ func writeGuestImage(archive, program string) error {
 }
 
 // nodeTypeWithDevice is a NodeType of servers with one educational device. Its user data does what an administrator's does: the network of the pods,
-// and, for there is no registry, their image.
+// and, for there is no registry, their image. kubelet's log goes to the console, which a failure leaves.
 func (s *site) nodeTypeWithDevice(image string) *v1alpha1.NodeType {
 	out := nodeType(nodeTypeOfNodes, image)
 	out.Spec.GPU = &v1alpha1.GPUSpec{
@@ -114,6 +114,11 @@ write_files:
 - path: /etc/cni/net.d/10-pods.conflist
   content: |
 %s
+- path: /etc/systemd/system/kubelet.service.d/50-console.conf
+  content: |
+    [Service]
+    StandardOutput=journal+console
+    StandardError=journal+console
 runcmd:
 - [python3, -c, "import urllib.request; urllib.request.urlretrieve('%s/guest.tar', '/run/guest.tar')"]
 - [ctr, --namespace, k8s.io, images, import, /run/guest.tar]

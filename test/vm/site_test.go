@@ -13,12 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
@@ -122,6 +124,7 @@ type variant struct {
 // newSite starts everything. The server is registered and off.
 func newSite(t *testing.T, v variant) *site {
 	bootFiles := needVirtualServers(t, v)
+	log.SetLogger(logr.Discard())
 	dir, err := os.MkdirTemp("", "ingot-vm-")
 	if err != nil {
 		t.Fatal(err)
