@@ -69,7 +69,7 @@ $(BIN)/node-image/guest: $(wildcard test/vm/guest/*.go) go.mod | $(BIN)/node-ima
 ##@ Develop
 .PHONY: test
 test: $(BIN)/gotestsum programs ## Run every test. ARGS="-run NAME ./PACKAGE" narrows it; INGOT_REQUIRE=all fails where a program is missing.
-	$(if $(ARGS),,@cd test/controlplane && $(CURDIR)/$(BIN)/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- -count=1 -timeout 10m ./...)
+	$(if $(ARGS),,@cd test/controlplane && GOFLAGS=-trimpath $(CURDIR)/$(BIN)/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- -count=1 -timeout 10m ./...)
 	@$(BIN)/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary=output -- -count=1 -timeout 30m $(if $(ARGS),$(ARGS),./...)
 
 .PHONY: e2e
@@ -109,7 +109,7 @@ lint: $(BIN)/staticcheck ## Check format, vet, staticcheck, the import law and t
 	@bad=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); [ -z "$$bad" ] || { echo "gofmt -w these files:"; echo "$$bad"; exit 1; }
 	@go vet ./...
 	@$(BIN)/staticcheck ./...
-	@cd test/controlplane && go vet ./...
+	@cd test/controlplane && GOFLAGS=-trimpath go vet ./...
 	@go test -count=1 ./test/arch
 	@go test -count=1 -v -run TestPackagesInFigures ./test/arch | sed -n 's/^ *total: //p'
 

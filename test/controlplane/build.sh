@@ -2,7 +2,8 @@
 # Builds the control plane program to $1 (absolute; default: bin/ingot-controlplane at the repository root), and beside it
 # envtest/{etcd,kube-apiserver}, the links that KUBEBUILDER_ASSETS may point to.
 #
-# CGO_ENABLED=0 and otherwise default flags: `CGO_ENABLED=0 go test` in this module shares the compiled packages.
+# CGO_ENABLED=0 and -trimpath, as `ingot image build` builds kubelet: of its 1,799 packages this program has 1,689, which are compiled once.
+# `CGO_ENABLED=0 GOFLAGS=-trimpath go test` in this module shares them too.
 set -eu
 cd "$(dirname "$0")"
 out=${1:-../../bin/ingot-controlplane}
@@ -18,7 +19,7 @@ done
 
 mkdir -p "$(dirname "$out")/envtest"
 # A control plane that runs keeps its file: the new one takes the name only when it is complete.
-CGO_ENABLED=0 go build -ldflags "$flags" -o "$out.new" .
+CGO_ENABLED=0 go build -trimpath -ldflags "$flags" -o "$out.new" .
 mv "$out.new" "$out"
 for name in etcd kube-apiserver; do
 	ln -sfn "../$(basename "$out")" "$(dirname "$out")/envtest/$name"
