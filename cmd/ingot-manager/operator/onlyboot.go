@@ -88,18 +88,19 @@ func addBoot(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *sl
 	key := newBootKey(mgr, s)
 	key.writer = nil // The manager makes the key.
 	logs := agentlogs.New(&attemptlog.Store{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader()}, time.Now, log.With("logger", "boot"))
-	boot, err := newBootService(mgr, s, store, key, logs, log)
+	book := newStrangerBook(mgr, s, store, log.With("logger", "boot"))
+	boot, err := newBootService(mgr, s, store, key, logs, book, log)
 	if err != nil {
 		return err
 	}
-	network, err := newProvisioning(mgr, s, store, log.With("logger", "boot"))
+	network, err := newProvisioning(mgr, s, store, book.Note, log.With("logger", "boot"))
 	if err != nil {
 		return err
 	}
 	for _, part := range []struct {
 		name string
 		manager.Runnable
-	}{{"the boot service", boot}, {"the provisioning network", network}, {"the agents' logs", logs}} {
+	}{{"the boot service", boot}, {"the provisioning network", network}, {"the agents' logs", logs}, {"the list of strangers", book}} {
 		if err := mgr.Add(part.Runnable); err != nil {
 			return fmt.Errorf("add %s: %w", part.name, err)
 		}

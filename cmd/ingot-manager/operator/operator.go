@@ -35,9 +35,11 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/direct"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot/agentlogs"
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot/strangers"
 	"github.com/ingot-dev/ingot/controllers/hardware/redfish"
 	"github.com/ingot-dev/ingot/controllers/host/attemptlog"
 	"github.com/ingot-dev/ingot/controllers/host/sessions"
+	"github.com/ingot-dev/ingot/controllers/host/strangerbook"
 	"github.com/ingot-dev/ingot/controllers/plan/leaderlease"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/readyourwrites"
@@ -147,11 +149,12 @@ func addParts(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 	store := &sessions.Store{APIReader: mgr.GetAPIReader(), Client: mgr.GetClient()}
 	key := newBootKey(mgr, s)
 	logs := agentlogs.New(&attemptlog.Store{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader()}, time.Now, log.With("logger", "boot"))
-	boot, err := newBootService(mgr, s, store, key, logs, log)
+	book := newStrangerBook(mgr, s, store, log.With("logger", "boot"))
+	boot, err := newBootService(mgr, s, store, key, logs, book, log)
 	if err != nil {
 		return err
 	}
-	network, err := newProvisioning(mgr, s, store, log.With("logger", "boot"))
+	network, err := newProvisioning(mgr, s, store, book.Note, log.With("logger", "boot"))
 	if err != nil {
 		return err
 	}
@@ -180,7 +183,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 	for _, part := range []struct {
 		name string
 		manager.Runnable
-	}{{"the boot service", boot}, {"the provisioning network", network}, {"the agents' logs", logs}, {"the BMC clients", bmcs}, {"the tenants' clients", tenants}} {
+	}{{"the boot service", boot}, {"the provisioning network", network}, {"the agents' logs", logs}, {"the list of strangers", book}, {"the BMC clients", bmcs}, {"the tenants' clients", tenants}} {
 		if err := mgr.Add(part.Runnable); err != nil {
 			return fmt.Errorf("add %s to the manager: %w", part.name, err)
 		}
@@ -214,11 +217,14 @@ func newBootKey(mgr ctrl.Manager, s settings.Settings) *bootKey {
 	}
 }
 
-func newBootService(mgr ctrl.Manager, s settings.Settings, store netboot.Store, key *bootKey, logs *agentlogs.Keeper, log *slog.Logger) (*bootServer, error) {
+func newBootService(mgr ctrl.Manager, s settings.Settings, store netboot.Store, key *bootKey, logs *agentlogs.Keeper, book *strangerbook.Book, log *slog.Logger) (*bootServer, error) {
 	service, err := netboot.New(netboot.Options{
 		Store: store, Key: key.get, BaseURL: s.Boot.URL, HostSettings: bootSettingsOfHost(mgr.GetCache()), Files: os.DirFS(s.Boot.Files), Kernel: s.Boot.Kernel, Initrd: s.Boot.Initrd,
 		KernelArguments: s.Boot.KernelArguments, Log: log.With("logger", "boot"), ProgressInterval: s.Boot.ProgressInterval.Duration,
 		Timeouts: s.InstallerTimeouts(), Count: sessions.CountBootEvent, Logs: logs, Media: newMedia(s.Boot),
+		NoteStranger: func(mac, address string) {
+			book.Note(strangers.Sighting{MAC: mac, Asked: strangers.AskedBootDocument, From: address})
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("boot service: %w", err)
@@ -227,6 +233,13 @@ func newBootService(mgr ctrl.Manager, s settings.Settings, store netboot.Store, 
 		mediaURL: service.MediaURL,
 		address:  s.Boot.Address, handler: withPrograms(service, s.Boot.Network.Programs), log: log.With("logger", "boot"), files: os.DirFS(s.Boot.Files), requiredFiles: []string{s.Boot.Kernel, s.Boot.Initrd},
 	}, nil
+}
+
+func newStrangerBook(mgr ctrl.Manager, s settings.Settings, store *sessions.Store, log *slog.Logger) *strangerbook.Book {
+	return &strangerbook.Book{APIReader: mgr.GetAPIReader(), Writer: mgr.GetClient(), Namespace: s.Namespace, Clock: time.Now, Log: log, IsKnown: func(ctx context.Context, mac string) bool {
+		_, found, err := store.KnownByMAC(ctx, mac)
+		return err == nil && found
+	}}
 }
 
 func machineTimeouts(s settings.Settings) lifecycle.Timeouts {

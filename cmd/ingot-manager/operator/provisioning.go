@@ -20,6 +20,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot/dhcp"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot/routers"
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot/strangers"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot/tftp"
 	"github.com/ingot-dev/ingot/controllers/host/leasebook"
 	"github.com/ingot-dev/ingot/controllers/host/sessions"
@@ -50,7 +51,9 @@ type provisioning struct {
 	hostSettings func(context.Context, netboot.Session) (netboot.HostSettings, error)
 	// books are the leased addresses of each subnet.
 	books []subnetBook
-	log   *slog.Logger
+	// noteStranger is told of requests of servers that are nobody's.
+	noteStranger func(strangers.Sighting)
+	log          *slog.Logger
 }
 
 // subnetBook is a subnet and its leased addresses.
@@ -59,8 +62,8 @@ type subnetBook struct {
 	book *leasebook.Book
 }
 
-func newProvisioning(mgr ctrl.Manager, s settings.Settings, store *sessions.Store, log *slog.Logger) (*provisioning, error) {
-	p := &provisioning{settings: s.Boot.Network, bootURL: s.Boot.URL, store: store, hostSettings: bootSettingsOfHost(mgr.GetCache()), log: log}
+func newProvisioning(mgr ctrl.Manager, s settings.Settings, store *sessions.Store, noteStranger func(strangers.Sighting), log *slog.Logger) (*provisioning, error) {
+	p := &provisioning{settings: s.Boot.Network, bootURL: s.Boot.URL, store: store, hostSettings: bootSettingsOfHost(mgr.GetCache()), noteStranger: noteStranger, log: log}
 	for i, subnet := range s.Boot.Network.Subnets {
 		parsed, err := subnet.Parse()
 		if err != nil {
@@ -133,7 +136,7 @@ func (p *provisioning) serveDHCP(ctx context.Context, address netip.Addr) error 
 		network.Lease = &dhcp.LeaseSettings{}
 	}
 	return dhcp.Serve(ctx, dhcp.Options{
-		Network: network, Interface: p.settings.Interface, Log: p.log.With("protocol", "DHCP"),
+		Network: network, Interface: p.settings.Interface, NoteStranger: p.noteStranger, Log: p.log.With("protocol", "DHCP"),
 		Find: func(ctx context.Context, mac string, relay netip.Addr) (dhcp.Host, bool, error) {
 			return p.find(ctx, mac, relay, address)
 		},

@@ -47,7 +47,11 @@ func HostsCommand() *cobra.Command {
 		Use: "hosts", Short: "List hosts: free, claimed, in error or why not free, and which NodeTypes each fits", Args: cobra.NoArgs,
 	}
 	flags := connect.AddFlags(c)
-	c.RunE = queryCommand(flags, func(ctx context.Context, k client.Client, _ time.Time, _ []string) (any, [][]string, error) {
+	onlyStrangers := c.Flags().Bool("strangers", false, "list the servers that asked a boot service and have no BareMetalHost, and what to do with each")
+	c.RunE = queryCommand(flags, func(ctx context.Context, k client.Client, now time.Time, _ []string) (any, [][]string, error) {
+		if *onlyStrangers {
+			return queryStrangers(ctx, k, now)
+		}
 		var nodeTypes v1alpha1.NodeTypeList
 		var providers v1alpha1.NodeProviderList
 		for _, l := range []client.ObjectList{&nodeTypes, &providers} {

@@ -150,7 +150,9 @@ func (s *Service) prepareStrangersDocument(mac, address string, now time.Time) (
 		return "", &limitedError{wait}
 	}
 	s.options.Count(EventStranger)
-	s.options.Log.Info("a server that is nobody's asked for a boot document", "mac", mac, "from", address)
+	s.options.NoteStranger(mac, address)
+	// Anybody can ask with any address, so that a line for each would let a neighbour fill the log. The strangers are listed elsewhere.
+	s.options.Log.Debug("a server that is nobody's asked for a boot document", "mac", mac, "from", address)
 	return exitScript, nil
 }
 

@@ -63,6 +63,8 @@ type Options struct {
 	Log *slog.Logger
 	// Count counts what the service was asked, for metrics; nil means no metrics.
 	Count func(event string)
+	// NoteStranger is called for a boot document that a server asked for which is nobody's; nil: nothing.
+	NoteStranger func(mac, address string)
 	// ProgressInterval is the minimum time between two writes of the progress of one host, including steps. 0 means 10 seconds.
 	ProgressInterval time.Duration
 	// Logs keeps the logs of agents; nil: they are not kept.
@@ -108,6 +110,9 @@ func New(options Options) (*Service, error) {
 	}
 	if options.Count == nil {
 		options.Count = func(string) {}
+	}
+	if options.NoteStranger == nil {
+		options.NoteStranger = func(string, string) {}
 	}
 	if options.ProgressInterval <= 0 {
 		options.ProgressInterval = defaultProgressInterval

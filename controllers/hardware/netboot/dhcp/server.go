@@ -10,6 +10,8 @@ import (
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/insomniacslk/dhcp/dhcpv4/server4"
+
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot/strangers"
 )
 
 // Host is a known host.
@@ -29,8 +31,8 @@ type Options struct {
 	// Find returns the host with the MAC address; found is false for a stranger. relay is the address of the relay agent that the request came by, on
 	// the host's own network; invalid where it came directly.
 	Find func(ctx context.Context, mac string, relay netip.Addr) (host Host, found bool, err error)
-	// NoteStranger is called for a request of a stranger that wants to boot from the network; nil: nothing. vendor is what the stranger says of itself.
-	NoteStranger func(mac, vendor string)
+	// NoteStranger is called for a request of a stranger that wants to boot from the network; nil: nothing.
+	NoteStranger func(strangers.Sighting)
 	// Log gets a line for each answer; nil: nothing is logged.
 	Log *slog.Logger
 }
@@ -110,7 +112,7 @@ func (s *Server) answer(request *dhcpv4.DHCPv4, isProxyPort bool) *dhcpv4.DHCPv4
 	}
 	if !found {
 		if s.options.NoteStranger != nil && StageOf(request) != StageSystem {
-			s.options.NoteStranger(mac, request.ClassIdentifier())
+			s.options.NoteStranger(s.sighting(request, mac, relay))
 		}
 		return nil
 	}
@@ -119,6 +121,18 @@ func (s *Server) answer(request *dhcpv4.DHCPv4, isProxyPort bool) *dhcpv4.DHCPv4
 		s.options.Log.Info("DHCP", "mac", mac, "asked", request.MessageType(), "stage", StageOf(request), "answer", reply.MessageType(), "address", reply.YourIPAddr, "boots", reply.BootFileNameOption())
 	}
 	return reply
+}
+
+// sighting returns what is noted of a stranger's request.
+func (s *Server) sighting(request *dhcpv4.DHCPv4, mac string, relay netip.Addr) strangers.Sighting {
+	seen := strangers.Sighting{MAC: mac, Asked: strangers.AskedDHCP, Vendor: request.ClassIdentifier(), Interface: s.options.Interface}
+	if architectures := request.ClientArch(); len(architectures) > 0 {
+		seen.Architecture = architectures[0].String()
+	}
+	if relay.IsValid() {
+		seen.From = "relay " + relay.String()
+	}
+	return seen
 }
 
 // destination returns where the answer goes (RFC 2131, section 4.1): to a relay, to the client's address if it has one, or to everybody on the
