@@ -121,7 +121,7 @@
 //	  nodepool --> plan_event & plan_placement & plan_sameserver & plan_scaling
 //	  nodetype --> plan_feasibility & plan_placement & plan_rendering & plan_revision & plan_rollout & plan_sameserver
 //	  plan_host --> plan_event & plan_inventory
-//	  plan_lifecycle --> plan_contest & plan_event
+//	  plan_lifecycle --> plan_contest & plan_event & plan_inventory
 //	  plan_placement --> plan_inventory
 //	  plan_rollout --> plan_event & plan_revisionrollout
 //	  plan_verdict --> plan_contest & plan_event

@@ -32,6 +32,13 @@ type HostInventory struct {
 	// memoryBytes of memory.
 	// +optional
 	MemoryBytes int64 `json:"memoryBytes,omitempty"`
+	// memoryModules that are in the server, as an agent read them from DMI; empty while unknown.
+	// +optional
+	// +listType=atomic
+	MemoryModules []MemoryModule `json:"memoryModules,omitempty"`
+	// bmcVersion is the version of the BMC's firmware, as the BMC reports it; absent while unknown.
+	// +optional
+	BMCVersion string `json:"bmcVersion,omitempty"`
 	// biosVersion of the server.
 	// +optional
 	BIOSVersion string `json:"biosVersion,omitempty"`
@@ -101,6 +108,12 @@ type DiskInventory struct {
 	// rotational says that it is no solid-state disk.
 	// +optional
 	Rotational bool `json:"rotational,omitempty"`
+	// transport is nvme, sata, sas, usb or virtio; absent while no agent has read it.
+	// +optional
+	Transport string `json:"transport,omitempty"`
+	// firmware is the version of the disk's firmware; absent while no agent has read it.
+	// +optional
+	Firmware string `json:"firmware,omitempty"`
 }
 
 // NICInventory is a network interface.
@@ -117,6 +130,52 @@ type NICInventory struct {
 	// driver of the operating system, where one reported it.
 	// +optional
 	Driver string `json:"driver,omitempty"`
+	// link of the port when it was read; absent while that is not known:
+	//   - Up: the port had a link.
+	//   - Down: an agent found the port without a link.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum=Up;Down
+	Link LinkState `json:"link,omitempty"`
+	// firmware is the version of the interface's firmware; absent while no agent has read it.
+	// +optional
+	Firmware string `json:"firmware,omitempty"`
+	// pciID is the interface's PCI vendor and device id, such as 15b3:1021; absent while no agent has read it.
+	// +optional
+	PCIID string `json:"pciID,omitempty"`
+}
+
+// LinkState is the state of a network port.
+type LinkState string
+
+// States of a network port.
+const (
+	// LinkUp means that the port had a link.
+	LinkUp LinkState = "Up"
+	// LinkDown means that an agent found no link.
+	LinkDown LinkState = "Down"
+)
+
+// MemoryModule is a memory module that is in the server.
+type MemoryModule struct {
+	// slot is the name of the slot on the board.
+	// +optional
+	Slot string `json:"slot,omitempty"`
+	// sizeBytes of the module.
+	// +required
+	SizeBytes int64 `json:"sizeBytes"`
+	// manufacturer of the module.
+	// +optional
+	Manufacturer string `json:"manufacturer,omitempty"`
+	// partNumber of the module.
+	// +optional
+	PartNumber string `json:"partNumber,omitempty"`
+	// serialNumber of the module.
+	// +optional
+	SerialNumber string `json:"serialNumber,omitempty"`
+	// speedMTs is the number of million transfers per second at which the module runs; absent while unknown.
+	// +optional
+	SpeedMTs int32 `json:"speedMTs,omitempty"`
 }
 
 // GPUInventory counts GPUs of one kind.
@@ -139,6 +198,12 @@ type GPUInventory struct {
 	// maxLinkWidth is the number of PCIe lanes that these GPUs have. A lower linkWidth is a smaller slot, or a GPU or cable that is not seated.
 	// +optional
 	MaxLinkWidth int32 `json:"maxLinkWidth,omitempty"`
+	// maxLinkSpeed is the highest number of million transfers per second that these GPUs support on a PCIe lane; absent while no agent has read it.
+	// +optional
+	MaxLinkSpeed int32 `json:"maxLinkSpeed,omitempty"`
+	// portMaxLinkSpeed is the lowest of what the ports above these GPUs support. Below maxLinkSpeed, a slot is slower than its GPU.
+	// +optional
+	PortMaxLinkSpeed int32 `json:"portMaxLinkSpeed,omitempty"`
 }
 
 // ExpectedGPUs are the GPUs that a server must have before an image is written to it. The agent's own scan of the PCI bus decides.

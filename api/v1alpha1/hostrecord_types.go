@@ -31,6 +31,9 @@ type HostRecordSpec struct {
 	// gpus that the server must have. Absent for a NodeType without GPUs, and for GPUs that Ingot's catalogue does not have.
 	// +optional
 	GPUs *ExpectedGPUs `json:"gpus,omitempty"`
+	// hardware that the server must have beside that, as spec.hardware of the NodeType says.
+	// +optional
+	Hardware *HardwareRequirements `json:"hardware,omitempty"`
 	// erase says how much of the disks is erased when the host is released:
 	//   - None: the disks are left as they are.
 	//   - Metadata: partition tables and file-system signatures are removed.
@@ -114,6 +117,9 @@ type WantedAttempt struct {
 	// gpus that the server must have before the image is written.
 	// +optional
 	GPUs *ExpectedGPUs `json:"gpus,omitempty"`
+	// hardware that the server must have beside that before the image is written.
+	// +optional
+	Hardware *HardwareRequirements `json:"hardware,omitempty"`
 	// erase says how much of the disks is erased:
 	//   - None: the disks are left as they are.
 	//   - Metadata: partition tables and file-system signatures are removed.

@@ -34,17 +34,20 @@ const (
 	ReasonRenderingUnknown = "RenderingUnknown"
 )
 
-// ConditionHardwareMatches of a NodeType with GPUs: the selected hosts have the GPUs that spec.gpu promises. False stops nothing but the
-// claim of the hosts that differ, which the message names.
+// ConditionHardwareMatches of a NodeType with GPUs or spec.hardware: the selected hosts have the GPUs that spec.gpu promises, and what spec.hardware
+// requires. False stops nothing but the claim of the hosts that differ, which the message names.
 const ConditionHardwareMatches = "HardwareMatches"
 
 // Reasons of NodeType's HardwareMatches condition.
 const (
-	// ReasonHardwareMatches: no selected host is known to differ, and the GPUs of at least one are known.
+	// ReasonHardwareMatches: no selected host is known to differ or to lack something, and at least one is known.
 	ReasonHardwareMatches = "HardwareMatches"
 	// ReasonHardwareDiffers: inspection found another number or another model of GPUs in selected hosts.
 	ReasonHardwareDiffers = "HardwareDiffers"
-	// ReasonHardwareUnknown: of no selected host the GPUs are known.
+	// ReasonHardwareInsufficient: selected hosts lack what spec.hardware requires. It is also the reason of a Machine whose server the
+	// agent refused for that, before the first byte was written; the message says what is missing.
+	ReasonHardwareInsufficient = "HardwareInsufficient"
+	// ReasonHardwareUnknown: of no selected host the GPUs or, for a NodeType without GPUs, the hardware is known.
 	ReasonHardwareUnknown = "HardwareUnknown"
 )
 
@@ -130,6 +133,12 @@ type NodeTypeSpec struct {
 	// gpu is the GPUs and how they are presented; absent: nodes without GPUs.
 	// +optional
 	GPU *GPUSpec `json:"gpu,omitempty"`
+	// hardware is what a server must have beside the GPUs of gpu to be given to a Machine. A Machine that has its host is not disturbed by a change;
+	// the next installation is checked again. It is not possible with metal3, whose own agent installs.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.minMemory) || (type(self.minMemory) == int ? self.minMemory > 0 : quantity(self.minMemory).isGreaterThan(quantity('0')))",message="minMemory must be more than 0, such as 2Ti"
+	// +kubebuilder:validation:XValidation:rule="!has(self.firmware) || self.firmware.all(f, (f.component in ['NIC', 'Disk']) == (size(f.name) > 0))",message="firmware: name says which NICs (PCI ids such as 15b3:1021, or the driver) or disks (part of the model) are meant: set it for component NIC and Disk, and for no other"
+	Hardware *HardwareRequirements `json:"hardware,omitempty"`
 	// sshKeys are authorized on every node.
 	// +optional
 	// +listType=atomic
@@ -304,7 +313,7 @@ type NodeTypeStatus struct {
 	// usedBy says what depends on it. It cannot be deleted before that is gone; see config/policy/README.md.
 	// +optional
 	UsedBy *UsedBy `json:"usedBy,omitempty"`
-	// conditions: Ready, RenderingCurrent, with spec.gpu HardwareMatches and, where gate.taintKey is another program's, GateKeyUnmanaged.
+	// conditions: Ready, RenderingCurrent, with spec.gpu or spec.hardware HardwareMatches and, where gate.taintKey is another program's, GateKeyUnmanaged.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

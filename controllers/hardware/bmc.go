@@ -106,15 +106,19 @@ type Inventory struct {
 	CPUModel     string `json:"cpuModel,omitempty"`
 	CPUThreads   int    `json:"cpuThreads,omitempty"`
 	// CPUSockets, CPUCores, NUMANodes, BIOSDate and TPMVersion are told by an agent only.
-	CPUSockets  int         `json:"cpuSockets,omitempty"`
-	CPUCores    int         `json:"cpuCores,omitempty"`
-	NUMANodes   int         `json:"numaNodes,omitempty"`
-	BIOSDate    string      `json:"biosDate,omitempty"`
-	TPMVersion  string      `json:"tpmVersion,omitempty"`
-	MemoryBytes int64       `json:"memoryBytes,omitempty"`
-	NICs        []NIC       `json:"nics,omitempty"`
-	Disks       []Disk      `json:"disks,omitempty"`
-	PCIDevices  []PCIDevice `json:"pciDevices,omitempty"`
+	CPUSockets int    `json:"cpuSockets,omitempty"`
+	CPUCores   int    `json:"cpuCores,omitempty"`
+	NUMANodes  int    `json:"numaNodes,omitempty"`
+	BIOSDate   string `json:"biosDate,omitempty"`
+	TPMVersion string `json:"tpmVersion,omitempty"`
+	// BMCVersion is the version of the BMC's firmware. Only the BMC tells it.
+	BMCVersion  string `json:"bmcVersion,omitempty"`
+	MemoryBytes int64  `json:"memoryBytes,omitempty"`
+	// MemoryModules are told by an agent only.
+	MemoryModules []MemoryModule `json:"memoryModules,omitempty"`
+	NICs          []NIC          `json:"nics,omitempty"`
+	Disks         []Disk         `json:"disks,omitempty"`
+	PCIDevices    []PCIDevice    `json:"pciDevices,omitempty"`
 	// DeviceSource says who vouches for PCIDevices, which then are all devices, each once. It is empty for the lists of a BMC as they were read.
 	DeviceSource DeviceSource `json:"deviceSource,omitempty"`
 }
@@ -136,9 +140,26 @@ type NIC struct {
 	// MAC is the address in lower case with colons.
 	MAC       string `json:"mac"`
 	SpeedMbps int    `json:"speedMbps,omitempty"`
-	Up        bool   `json:"up,omitempty"`
+	// Up means that the port has a link, NoLink that an agent has found none. Neither means that nobody knows.
+	Up     bool `json:"up,omitempty"`
+	NoLink bool `json:"noLink,omitempty"`
 	// Driver is the kernel's driver, as an agent has it.
 	Driver string `json:"driver,omitempty"`
+	// Firmware is the version of the firmware, and PCIID is VENDOR:DEVICE in eight lower-case hexadecimal digits, as an agent has them.
+	Firmware string `json:"firmware,omitempty"`
+	PCIID    string `json:"pciID,omitempty"`
+}
+
+// MemoryModule is a memory module that is there.
+type MemoryModule struct {
+	// Slot is the name of the slot on the board, "DIMM_A1".
+	Slot         string `json:"slot,omitempty"`
+	SizeBytes    int64  `json:"sizeBytes"`
+	Manufacturer string `json:"manufacturer,omitempty"`
+	PartNumber   string `json:"partNumber,omitempty"`
+	SerialNumber string `json:"serialNumber,omitempty"`
+	// SpeedMTs is the number of million transfers per second at which the module runs; 0 is unknown.
+	SpeedMTs int `json:"speedMTs,omitempty"`
 }
 
 // Disk is a block device.
@@ -150,6 +171,9 @@ type Disk struct {
 	WWN          string `json:"wwn,omitempty"`
 	SizeBytes    int64  `json:"sizeBytes"`
 	Rotational   bool   `json:"rotational,omitempty"`
+	// Transport is nvme, sata, sas, usb or virtio, and Firmware the version of the firmware, as an agent has them; empty is unknown.
+	Transport string `json:"transport,omitempty"`
+	Firmware  string `json:"firmware,omitempty"`
 }
 
 // PCIDevice is a PCI function. The ids have four lower-case hexadecimal digits without 0x, the class has six ("030200" is a 3D controller). What a
@@ -167,6 +191,10 @@ type PCIDevice struct {
 	// LinkWidth is the number of PCIe lanes that the device and its slot have agreed on, MaxLinkWidth the number that the device has.
 	LinkWidth    int `json:"linkWidth,omitempty"`
 	MaxLinkWidth int `json:"maxLinkWidth,omitempty"`
+	// MaxLinkSpeed is the highest number of million transfers per second that the device supports on a lane, PortMaxLinkSpeed that of the port above
+	// it. The speed that they have agreed on is not kept, because idle devices lower it.
+	MaxLinkSpeed     int `json:"maxLinkSpeed,omitempty"`
+	PortMaxLinkSpeed int `json:"portMaxLinkSpeed,omitempty"`
 }
 
 // IsAccelerator reports whether the class is one that GPUs have: 03 is a display controller (VGA, 3D), 12 a processing accelerator, which is the

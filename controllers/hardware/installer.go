@@ -80,6 +80,8 @@ type InstallSpec struct {
 	RootDevice RootDevice
 	// GPUs are what the server must have before its disk is touched.
 	GPUs RequiredGPUs
+	// Requirements are what it must have beside them.
+	Requirements Requirements
 	// PreviousRootDisk is the disk that an earlier installation for the same Machine was written to. The image is written to this disk and to no
 	// other. The zero value means that there was none.
 	PreviousRootDisk Disk
@@ -190,16 +192,18 @@ const (
 	ReasonImageInvalid     Reason = "ImageInvalid"     // the image cannot be decompressed, or is larger than the disk
 	ReasonNoRootDevice     Reason = "NoRootDevice"     // no disk matches the hints
 	ReasonHardwareDiffers  Reason = "HardwareDiffers"  // the agent found other GPUs than the Machine needs; no disk was touched
-	ReasonRootDiskDiffers  Reason = "RootDiskDiffers"  // the disk that the installation before was written to is not there, or the hints exclude it
-	ReasonDiskError        Reason = "DiskError"        // reading, writing or clearing a disk failed
-	ReasonWrongServer      Reason = "WrongServer"      // the agent's server lacks the NIC that the host boots from; nothing was written
-	ReasonServerDiffers    Reason = "ServerDiffers"    // the agent's server differs from the known hardware, and strictIdentity is set; nothing was written
-	ReasonNoDisk           Reason = "NoDisk"           // an erase found no disk at all
-	ReasonDiskMissing      Reason = "DiskMissing"      // a disk that the host had is not there, so that it cannot be erased
-	ReasonDiskNotErasable  Reason = "DiskNotErasable"  // a disk is read-only, removable or without size, or its controller has no driver
-	ReasonEvidenceMissing  Reason = "EvidenceMissing"  // the agent reported an erase without evidence for every known disk
-	ReasonCancelled        Reason = "Cancelled"        // Cancel ended the attempt
-	ReasonDeadlineExceeded Reason = "DeadlineExceeded" // the deadline passed in a step without a more specific reason
+	// ReasonHardwareInsufficient means that the agent found, or could not rule out, that the server lacks what the NodeType requires; no disk was touched.
+	ReasonHardwareInsufficient Reason = "HardwareInsufficient"
+	ReasonRootDiskDiffers      Reason = "RootDiskDiffers"  // the disk that the installation before was written to is not there, or the hints exclude it
+	ReasonDiskError            Reason = "DiskError"        // reading, writing or clearing a disk failed
+	ReasonWrongServer          Reason = "WrongServer"      // the agent's server lacks the NIC that the host boots from; nothing was written
+	ReasonServerDiffers        Reason = "ServerDiffers"    // the agent's server differs from the known hardware, and strictIdentity is set; nothing was written
+	ReasonNoDisk               Reason = "NoDisk"           // an erase found no disk at all
+	ReasonDiskMissing          Reason = "DiskMissing"      // a disk that the host had is not there, so that it cannot be erased
+	ReasonDiskNotErasable      Reason = "DiskNotErasable"  // a disk is read-only, removable or without size, or its controller has no driver
+	ReasonEvidenceMissing      Reason = "EvidenceMissing"  // the agent reported an erase without evidence for every known disk
+	ReasonCancelled            Reason = "Cancelled"        // Cancel ended the attempt
+	ReasonDeadlineExceeded     Reason = "DeadlineExceeded" // the deadline passed in a step without a more specific reason
 )
 
 // Reasons of failed calls that no BMC caused.

@@ -112,7 +112,7 @@ func (r *Reconciler) callInstaller(ctx context.Context, target hardware.Host, ho
 		device, _ := sessions.RootDevice(host.Spec.RootDeviceHints)
 		// The boot service reads the config drive itself, from the claim's Secret, when the agent asks for it.
 		return r.Installer.Install(ctx, target, a.Attempt, hardware.InstallSpec{
-			Image: a.Image, RootDevice: device, GPUs: a.GPUs, PreviousRootDisk: a.PreviousRootDisk, AcceptedRootDisk: a.AcceptedRootDisk,
+			Image: a.Image, RootDevice: device, GPUs: a.GPUs, Requirements: a.Requirements, PreviousRootDisk: a.PreviousRootDisk, AcceptedRootDisk: a.AcceptedRootDisk,
 		})
 	}
 	return nil

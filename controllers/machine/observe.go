@@ -116,7 +116,7 @@ func (r *Reconciler) observeNodeType(ctx context.Context, obs *observation) erro
 		return err
 	}
 	obs.nodeType = t
-	observed := lifecycle.NodeType{Found: true, Ready: isReady(t), Generation: t.Generation, Stable: t.Status.Stable(), Target: t.Status.Target()}
+	observed := lifecycle.NodeType{Found: true, Ready: isReady(t), Generation: t.Generation, Hardware: t.Spec.Hardware, Stable: t.Status.Stable(), Target: t.Status.Target()}
 	if c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionReady); c != nil {
 		observed.Reason, observed.Message = c.Reason, c.Message
 	}

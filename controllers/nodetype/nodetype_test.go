@@ -295,6 +295,23 @@ func TestACountThatContradictsTheSelectedHostsIsACondition(t *testing.T) {
 	await(t, "seven", "the host has eight GPUs and is available", func(n *v1alpha1.NodeType) bool {
 		return matches(n) && n.Status.Hosts == v1alpha1.HostCounts{Matching: 1, Available: 1}
 	})
+	before := record.DeepCopy()
+	record.Status.Inventory.GPUs[0].LinkWidth, record.Status.Inventory.GPUs[0].MaxLinkWidth = 8, 16
+	if err := server.Client.Status().Patch(t.Context(), record, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(promised), promised); err != nil {
+		t.Fatal(err)
+	}
+	required := promised.DeepCopy()
+	required.Spec.Hardware = &v1alpha1.HardwareRequirements{GPULink: v1alpha1.GPULinkFullWidth}
+	if err := server.Client.Patch(t.Context(), required, client.MergeFrom(promised)); err != nil {
+		t.Fatal(err)
+	}
+	lacks := hasHardware(metav1.ConditionFalse, v1alpha1.ReasonHardwareInsufficient, "s1 lacks hardware that the NodeType requires: expected that GPU 10de:2330 has its 16 PCIe lanes, seen 8")
+	await(t, "seven", "a GPU has half of its lanes, and the host is not available", func(n *v1alpha1.NodeType) bool {
+		return lacks(n) && n.Status.Hosts == v1alpha1.HostCounts{Matching: 1}
+	})
 	create(t, host(elsewhere, "copy", "ipmi://10.7.0.1"))
 	await(t, "seven", "a server that two hosts have is not available", func(n *v1alpha1.NodeType) bool {
 		return n.Status.Hosts == v1alpha1.HostCounts{Matching: 1, Error: 1}

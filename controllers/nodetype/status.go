@@ -112,10 +112,10 @@ func reportGateKey(after *v1alpha1.NodeType, now time.Time) {
 			"the key cannot change while nodes have it, so create another NodeType with the key "+v1alpha1.DefaultGateTaintKey+" and move the NodePools to it")
 }
 
-// reportHardware sets the condition HardwareMatches, which compares the GPUs of the selected hosts with spec.gpu. A NodeType without GPUs has no
-// such condition.
+// reportHardware sets the condition HardwareMatches, which compares the selected hosts with spec.gpu and spec.hardware. A NodeType with neither has
+// no such condition.
 func reportHardware(after *v1alpha1.NodeType, obs observation, now time.Time) {
-	if obs.nodeType.Spec.GPU == nil {
+	if obs.nodeType.Spec.GPU == nil && obs.nodeType.Spec.Hardware == nil {
 		meta.RemoveStatusCondition(&after.Status.Conditions, v1alpha1.ConditionHardwareMatches)
 		return
 	}
@@ -124,6 +124,8 @@ func reportHardware(after *v1alpha1.NodeType, obs observation, now time.Time) {
 	switch {
 	case len(summary.Differing) > 0:
 		status, reason = metav1.ConditionFalse, v1alpha1.ReasonHardwareDiffers
+	case len(summary.Lacking) > 0:
+		status, reason = metav1.ConditionFalse, v1alpha1.ReasonHardwareInsufficient
 	case summary.Known == 0:
 		status, reason = metav1.ConditionUnknown, v1alpha1.ReasonHardwareUnknown
 	}

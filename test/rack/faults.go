@@ -42,6 +42,10 @@ type Faults struct {
 	PowerLossAfter int64
 	// MissingGPUs is how many GPUs are not on the PCI bus from the next boot on.
 	MissingGPUs int
+	// NarrowGPUs is how many GPUs have 8 of their 16 PCIe lanes from the next boot on.
+	NarrowGPUs int
+	// BIOSVersion is the version that the firmware has from the next boot on; empty: that of the profile. The BMC goes on reporting that one.
+	BIOSVersion string
 	// FallenGPUs is how many GPUs fall off the PCI bus when the installed system loads their driver, from the next boot on. The agent, which
 	// has no driver, sees them.
 	FallenGPUs int

@@ -86,9 +86,13 @@ func (p Profile) inventory(name string, diskBytes int64, dataDisks int) hardware
 	for _, group := range p.PCI {
 		for range group.Count {
 			bus += 3
-			out.PCIDevices = append(out.PCIDevices, hardware.PCIDevice{
+			device := hardware.PCIDevice{
 				Address: fmt.Sprintf("0000:%02x:00.0", bus), VendorID: group.VendorID, DeviceID: group.DeviceID, Class: group.Class, Model: group.Model,
-			})
+			}
+			if isGPU(device) {
+				device.LinkWidth, device.MaxLinkWidth = 16, 16
+			}
+			out.PCIDevices = append(out.PCIDevices, device)
 		}
 	}
 	return out

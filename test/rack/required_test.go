@@ -2,6 +2,7 @@ package rack_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +41,41 @@ func TestNothingIsWrittenToAServerThatLacksTheGPUs(t *testing.T) {
 	}
 	if session.Inventory == nil || session.Inventory.DeviceSource != hardware.DevicesByAgent {
 		t.Errorf("the inventory of the agent was not stored: %+v", session.Inventory)
+	}
+}
+
+// TestNothingIsWrittenToAServerThatLacksHardware installs a server, and then the same with a GPU in half a slot, and with old firmware.
+func TestNothingIsWrittenToAServerThatLacksHardware(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1, nil)
+	s := r.rack.Servers()[0]
+	required := hardware.Requirements{
+		FullGPULinkWidth: true, GPUVendors: []string{"10de"}, MemoryBytes: 1 << 30, NICCount: 1, NICSpeedMbps: 10000,
+		Firmware: []hardware.RequiredFirmware{{Component: hardware.FirmwareBIOS, MinVersion: s.BIOSVersion()}},
+	}
+	install := func() hardware.AttemptStatus {
+		return r.work(s, func(attempt hardware.Attempt) error {
+			return r.installer.Install(t.Context(), r.host(s), attempt, hardware.InstallSpec{Image: r.image, Requirements: required})
+		})
+	}
+	if status := install(); status.State != hardware.AttemptSucceeded {
+		t.Fatalf("%+v", status)
+	}
+	if status := r.erase(s, hardware.EraseMetadata); status.State != hardware.AttemptSucceeded {
+		t.Fatalf("%+v", status)
+	}
+	before := writtenAt(t, s)
+	for says, fault := range map[string]rack.Faults{
+		"has its 16 PCIe lanes, seen 8":    {NarrowGPUs: 1},
+		"of the BIOS, seen 0.1: update it": {BIOSVersion: "0.1"},
+	} {
+		s.SetFaults(fault)
+		if status := install(); status.State != hardware.AttemptFailed || status.Reason != hardware.ReasonHardwareInsufficient || !strings.Contains(status.Message, says) {
+			t.Errorf("expected %q: %+v", says, status)
+		}
+		if !writtenAt(t, s).Equal(before) {
+			t.Error("the disk was written although the server lacks hardware")
+		}
 	}
 }
 

@@ -113,6 +113,9 @@ func (s *Server) diskPath(n int) string {
 	return filepath.Join(s.rack.options.Dir, fmt.Sprintf("%s.disk%d", s.name, n))
 }
 
+// BIOSVersion returns the version of the firmware that the server was delivered with.
+func (s *Server) BIOSVersion() string { return s.inventory.BIOSVersion }
+
 // Disks returns the disks of the server, the first one first.
 func (s *Server) Disks() []hardware.Disk { return slices.Clone(s.inventory.Disks) }
 
@@ -128,9 +131,16 @@ func (s *Server) State() State {
 // presentHardware returns the inventory without the GPUs and the disk that are missing.
 func (s *Server) presentHardware() hardware.Inventory {
 	s.mu.Lock()
-	missing, disk := s.faults.MissingGPUs, s.faults.MissingDisk
+	missing, disk, narrow, bios := s.faults.MissingGPUs, s.faults.MissingDisk, s.faults.NarrowGPUs, s.faults.BIOSVersion
 	s.mu.Unlock()
 	out := s.hardwareWithout(missing)
+	out.BIOSVersion = cmp.Or(bios, out.BIOSVersion)
+	for i := range out.PCIDevices {
+		if isGPU(out.PCIDevices[i]) && narrow > 0 {
+			out.PCIDevices[i].LinkWidth = 8
+			narrow--
+		}
+	}
 	out.Disks = slices.DeleteFunc(slices.Clone(out.Disks), func(d hardware.Disk) bool { return disk != "" && d.SerialNumber == disk })
 	return out
 }

@@ -182,7 +182,19 @@ func TestMergeKeepsWhatOnlyAnAgentReports(t *testing.T) {
 			t.Errorf("devices by %q beside a new list of the BMC: %+v by %q", source, got.PCIDevices, got.DeviceSource)
 		}
 	}
-	if agent.SerialNumber != "OLD" {
+	repaired := &hardware.Inventory{
+		SystemUUID: "uuid", DeviceSource: hardware.DevicesByAgent, BIOSVersion: "1", BIOSDate: "01/01/2020", MemoryBytes: 1 << 30, BMCVersion: "3",
+		NICs:          []hardware.NIC{{Name: "eth0", NoLink: true, Driver: "ice", Firmware: "4.2"}},
+		Disks:         []hardware.Disk{{Name: "/dev/sda", Firmware: "A"}},
+		MemoryModules: []hardware.MemoryModule{{SizeBytes: 1 << 30}},
+		PCIDevices:    []hardware.PCIDevice{{VendorID: "10de", LinkWidth: 8, MaxLinkWidth: 16, MaxLinkSpeed: 32000, PortMaxLinkSpeed: 16000}},
+	}
+	got = mergeInventories(repaired, hardware.Inventory{BIOSVersion: "2", MemoryBytes: 2 << 30})
+	if n, d, p := got.NICs[0], got.Disks[0], got.PCIDevices[0]; n.NoLink || n.Firmware != "" || n.Driver != "ice" || d.Firmware != "" || p.LinkWidth != 0 || p.MaxLinkSpeed != 0 ||
+		got.MemoryModules != nil || got.MemoryBytes != 2<<30 || got.BIOSDate != "" || got.BMCVersion != "3" {
+		t.Errorf("what a technician repairs is not unknown after an inspection: %+v", got)
+	}
+	if agent.SerialNumber != "OLD" || !repaired.NICs[0].NoLink || repaired.PCIDevices[0].LinkWidth != 8 {
 		t.Error("merging changed its argument")
 	}
 }

@@ -3,6 +3,7 @@ package direct
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
@@ -56,7 +57,7 @@ func mergeInventories(known *hardware.Inventory, reported hardware.Inventory) ha
 	if known == nil {
 		return reported
 	}
-	merged := *known
+	merged := withoutRepairable(*known)
 	merged.Manufacturer = cmp.Or(reported.Manufacturer, known.Manufacturer)
 	merged.Model = cmp.Or(reported.Model, known.Model)
 	merged.SerialNumber = cmp.Or(reported.SerialNumber, known.SerialNumber)
@@ -65,13 +66,37 @@ func mergeInventories(known *hardware.Inventory, reported hardware.Inventory) ha
 	merged.Architecture = mergedValue(byAgent, known.Architecture, reported.Architecture)
 	merged.CPUModel = mergedValue(byAgent, known.CPUModel, reported.CPUModel)
 	merged.CPUThreads = mergedValue(byAgent, known.CPUThreads, reported.CPUThreads)
-	merged.MemoryBytes = mergedValue(byAgent, known.MemoryBytes, reported.MemoryBytes)
-	merged.NICs = mergedList(byAgent, known.NICs, reported.NICs)
-	merged.Disks = mergedList(byAgent, known.Disks, reported.Disks)
+	merged.MemoryBytes = cmp.Or(reported.MemoryBytes, known.MemoryBytes) // modules may have been added
+	merged.BMCVersion = cmp.Or(reported.BMCVersion, known.BMCVersion)
+	if merged.BIOSVersion != known.BIOSVersion {
+		merged.BIOSDate = ""
+	}
+	merged.NICs = mergedList(byAgent, merged.NICs, reported.NICs)
+	merged.Disks = mergedList(byAgent, merged.Disks, reported.Disks)
 	if known.DeviceSource != hardware.DevicesByAgent {
 		merged.PCIDevices, merged.DeviceSource = reported.PCIDevices, reported.DeviceSource
 	}
 	return merged
+}
+
+// withoutRepairable returns the inventory without what an agent read, a BMC cannot tell, and a technician changes: links of GPUs and NICs, memory
+// modules, firmware of NICs and disks. An inspection that somebody asks for makes it unknown again. Without it: a GPU is reseated, the inventory says for
+// ever that it has half of its lanes, no Machine takes the host, and so no agent looks again.
+func withoutRepairable(known hardware.Inventory) hardware.Inventory {
+	known.NICs, known.Disks, known.PCIDevices = slices.Clone(known.NICs), slices.Clone(known.Disks), slices.Clone(known.PCIDevices)
+	for i := range known.NICs {
+		n := &known.NICs[i]
+		n.SpeedMbps, n.Up, n.NoLink, n.Firmware = 0, false, false, ""
+	}
+	for i := range known.Disks {
+		known.Disks[i].Firmware = ""
+	}
+	for i := range known.PCIDevices {
+		d := &known.PCIDevices[i]
+		d.LinkWidth, d.MaxLinkWidth, d.MaxLinkSpeed, d.PortMaxLinkSpeed = 0, 0, 0, 0
+	}
+	known.MemoryModules = nil
+	return known
 }
 
 // mergedValue returns the known value when an agent read it, otherwise the reported one, and in both cases one that is not zero if

@@ -98,7 +98,7 @@ func (i *Installer) Install(ctx context.Context, host hardware.Host, attempt har
 		return err
 	}
 	return i.advance(ctx, host, attempt, netboot.Work{
-		Operation: hardware.OpInstall, Image: spec.Image, RootDevice: spec.RootDevice, GPUs: spec.GPUs,
+		Operation: hardware.OpInstall, Image: spec.Image, RootDevice: spec.RootDevice, GPUs: spec.GPUs, Requirements: spec.Requirements,
 		PreviousRootDisk: spec.PreviousRootDisk, AcceptedRootDisk: spec.AcceptedRootDisk,
 	})
 }

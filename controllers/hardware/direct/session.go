@@ -36,7 +36,7 @@ func (i *Installer) beginAttempt(ctx context.Context, host hardware.Host, attemp
 			return nil
 		}
 		// An attempt that was cancelled before it began has ended and has no work to compare.
-		if s.State == hardware.AttemptRunning && s.Work != work {
+		if s.State == hardware.AttemptRunning && !s.IsSame(work) {
 			return attemptConflict(op, host,
 				"attempt %d is under way as %s with other particulars: another piece of work needs another number", s.Number, s.Operation)
 		}
@@ -47,7 +47,7 @@ func (i *Installer) beginAttempt(ctx context.Context, host hardware.Host, attemp
 // hasBegun reports whether the session is that of the attempt. A cached session is enough for this: whatever depends on the progress
 // of the attempt reads the session again, and then also finds a later attempt.
 func hasBegun(s netboot.Session, attempt hardware.Attempt, work netboot.Work) bool {
-	return s.Number == attempt.Number && s.Work == work
+	return s.Number == attempt.Number && s.IsSame(work)
 }
 
 // newSession returns the session of a new attempt. It keeps what is known of the hardware of the host.

@@ -80,5 +80,8 @@ func mergeRegistered(known *hardware.Inventory, found hardware.Inventory) hardwa
 	if known != nil && identity.SerialNumber(known.SerialNumber) != "" {
 		found.SerialNumber = known.SerialNumber
 	}
+	if known != nil {
+		found.BMCVersion = known.BMCVersion // no agent can read it
+	}
 	return found
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -273,12 +274,17 @@ type Work struct {
 	RootDevice hardware.RootDevice
 	// GPUs are what the server must have for Install.
 	GPUs hardware.RequiredGPUs
+	// Requirements are what it must have beside them.
+	Requirements hardware.Requirements
 	// PreviousRootDisk and AcceptedRootDisk are those of hardware.InstallSpec.
 	PreviousRootDisk hardware.Disk
 	AcceptedRootDisk string
 	// Erase is set for Erase.
 	Erase hardware.EraseMode
 }
+
+// IsSame reports whether the work is the same.
+func (w Work) IsSame(other Work) bool { return reflect.DeepEqual(w, other) }
 
 // Store stores Sessions and returns config drives. Its errors are *hardware.Error; an unknown host is NotFound.
 type Store interface {

@@ -29,7 +29,7 @@ func session(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Se
 		s.Image = hardware.Image{URL: w.Image.URL, Checksum: w.Image.Checksum, Format: string(w.Image.Format)}
 	}
 	if s.Operation == hardware.OpInstall {
-		s.GPUs = inventory.RequiredGPUs(w.GPUs)
+		s.GPUs, s.Requirements = inventory.RequiredGPUs(w.GPUs), inventory.Requirements(w.Hardware)
 		s.RootDevice, _ = RootDevice(host.Spec.RootDeviceHints)
 		s.PreviousRootDisk, s.AcceptedRootDisk = inventory.HardwareDisk(w.PreviousRootDisk), w.AcceptedRootDisk
 	}
@@ -110,7 +110,7 @@ func updateRecord(record *v1alpha1.HostRecord, before, after netboot.Session) er
 		// A BMC may report a disk that was taken out for a while, so only an agent proves that one is there again.
 		inventory.Update(&record.Status, *after.Inventory, after.Operation != hardware.OpInspect)
 	}
-	if after.Number != before.Number || after.Work != before.Work {
+	if after.Number != before.Number || !after.IsSame(before.Work) {
 		err := hardware.Errorf(hardware.Conflict, opUpdate, after.Namespace+"/"+after.Name, "attempt %d is not the one that is wanted of the host, %d", after.Number, before.Number)
 		err.Reason = hardware.ReasonAttemptConflict
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -145,14 +146,14 @@ func (s *Store) Update(ctx context.Context, hostUID string, change func(*netboot
 		if err = change(&after); err == nil {
 			err = updateRecord(changed, before, after)
 		}
-		if reader != s.APIReader && (err != nil || after == before) {
+		if reader != s.APIReader && (err != nil || isUnchanged(before, after)) {
 			reader = s.APIReader
 			continue
 		}
 		if err != nil {
 			return netboot.Session{}, err
 		}
-		if after == before {
+		if isUnchanged(before, after) {
 			return after, nil
 		}
 		reader = s.APIReader
@@ -328,4 +329,9 @@ func apiError(op, target string, err error) error {
 		kind = hardware.Invalid
 	}
 	return &hardware.Error{Kind: kind, Reason: hardware.ReasonHostRecordUnavailable, Op: op, Target: target, Err: err}
+}
+
+// isUnchanged reports whether a change has changed nothing. An inventory that was read again is a change, because it proves that its disks are there.
+func isUnchanged(before, after netboot.Session) bool {
+	return after.Inventory == before.Inventory && after.Disks == before.Disks && reflect.DeepEqual(before, after)
 }

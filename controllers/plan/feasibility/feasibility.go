@@ -162,6 +162,10 @@ func (j *checker) checkProvider() {
 			"the NodeProvider %s is of the kind ironic, which this version does not serve: use redfish or metal3", j.Provider.Name))
 		return
 	}
+	if j.Provider.Spec.Metal3 != nil && j.NodeType.Spec.Hardware != nil {
+		j.refuse(j.finding("spec.hardware", v1alpha1.ReasonProviderUnsupported, "provider/hardware",
+			"the NodeProvider %s is of the kind metal3, whose own agent installs and compares no hardware: remove spec.hardware, or use redfish", j.Provider.Name))
+	}
 	if j.Image == nil {
 		return
 	}

@@ -60,6 +60,10 @@ func TestEveryRefusalNamesTheFieldTheRuleAndTheReason(t *testing.T) {
 		}, "NodeType h100-mig", "spec.providerRef", v1alpha1.ReasonProviderUnsupported, "provider/unsupported", "use redfish or metal3"},
 		{"a format that redfish cannot write", func(in *Inputs) { in.Image.Spec.Format = v1alpha1.FormatQCOW2 },
 			"NodeType h100-mig", "spec.osImageRef", v1alpha1.ReasonFormatUnsupported, "image/format", "metal3 can"},
+		{"hardware that nobody compares", func(in *Inputs) {
+			in.Provider.Spec.Redfish, in.Provider.Spec.Metal3, in.Image.Spec.Format = nil, &v1alpha1.Metal3Provider{}, v1alpha1.FormatRaw
+			in.NodeType.Spec.Hardware = &v1alpha1.HardwareRequirements{GPULink: v1alpha1.GPULinkFullWidth}
+		}, "NodeType h100-mig", "spec.hardware", v1alpha1.ReasonProviderUnsupported, "provider/hardware", "metal3, whose own agent installs"},
 		{"a layout that does not fit", func(in *Inputs) { in.NodeType.Spec.GPU.Presentation.MIG.Layout[0].Profiles["1g.10gb"] = 1 },
 			"NodeType h100-mig", "spec.gpu.presentation.mig.layout[0].profiles", v1alpha1.ReasonPresentationInvalid, "mig/", ""},
 		{"too many GPUs", func(in *Inputs) { in.NodeType.Spec.GPU.Count = 99 },

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -28,7 +29,7 @@ func eraseAttempt(mode v1alpha1.EraseMode) v1alpha1.WantedAttempt {
 // installationAttempt is what the Machine that has the host requests. It may be called only when isImageRequested holds.
 func (p *planner) installationAttempt() v1alpha1.WantedAttempt {
 	image := *p.Spec.Image
-	return v1alpha1.WantedAttempt{Operation: string(hardware.OpInstall), MachineUID: p.Spec.Machine.UID, MachineAttempt: p.Spec.Attempt, Image: &image, GPUs: p.Spec.GPUs}
+	return v1alpha1.WantedAttempt{Operation: string(hardware.OpInstall), MachineUID: p.Spec.Machine.UID, MachineAttempt: p.Spec.Attempt, Image: &image, GPUs: p.Spec.GPUs, Hardware: p.Spec.Hardware.DeepCopy()}
 }
 
 // attemptOfState returns the attempt that the state of the host requires.
@@ -152,7 +153,7 @@ func (p *planner) callInstaller() result {
 	action := Action{Kind: ActionKind(w.Operation), Attempt: hardware.Attempt{Number: w.Number, Deadline: w.Deadline.Time}, Erase: hardware.EraseMode(w.Erase)}
 	if w.Image != nil {
 		action.Image = hardware.Image{URL: w.Image.URL, Checksum: w.Image.Checksum, Format: string(w.Image.Format)}
-		action.GPUs = inventory.RequiredGPUs(w.GPUs)
+		action.GPUs, action.Requirements = inventory.RequiredGPUs(w.GPUs), inventory.Requirements(w.Hardware)
 		action.PreviousRootDisk, action.AcceptedRootDisk = inventory.HardwareDisk(w.PreviousRootDisk), w.AcceptedRootDisk
 	}
 	return actionResult(action, p.Timeouts.PollInterval)
@@ -212,7 +213,7 @@ func (p *planner) timeLimit(a v1alpha1.WantedAttempt) time.Duration {
 }
 
 // permanentFailures are failures that another attempt would meet again.
-var permanentFailures = []hardware.Reason{hardware.ReasonDigestMismatch, hardware.ReasonImageInvalid, hardware.ReasonNoRootDevice}
+var permanentFailures = []hardware.Reason{hardware.ReasonDigestMismatch, hardware.ReasonImageInvalid, hardware.ReasonNoRootDevice, hardware.ReasonHardwareInsufficient}
 
 // needsManualRetry reports whether the failed attempt is not tried again automatically.
 func (p planner) needsManualRetry() bool {
@@ -278,6 +279,15 @@ func (p *planner) acceptRetryAnnotation() result {
 	value := retryValue(p.Host.Retry)
 	if value != "" && value != r.RetrySeen && p.isIdle() {
 		r.RetrySeen, r.Failures = value, 0
+	}
+	return done
+}
+
+// acceptOtherRequirements resets the failures of an installation on a server that lacked hardware, when something else is required now.
+func (p *planner) acceptOtherRequirements() result {
+	w := p.d.Record.Wanted
+	if w != nil && p.isIdle() && w.Reason == string(hardware.ReasonHardwareInsufficient) && !equality.Semantic.DeepEqual(w.Hardware, p.Spec.Hardware) {
+		p.d.Record.Failures = 0
 	}
 	return done
 }

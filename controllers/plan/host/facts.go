@@ -200,6 +200,7 @@ type Action struct {
 	// Image, GPUs, PreviousRootDisk and AcceptedRootDisk are for Install.
 	Image            hardware.Image
 	GPUs             hardware.RequiredGPUs
+	Requirements     hardware.Requirements
 	PreviousRootDisk hardware.Disk
 	AcceptedRootDisk string
 	// Erase is the mode for Erase.

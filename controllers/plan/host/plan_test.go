@@ -268,6 +268,31 @@ func looksWithin(least, most time.Duration) func(*testing.T, Decision) {
 	}
 }
 
+func TestAServerThatLacksHardwareWaitsUntilSomethingElseIsRequired(t *testing.T) {
+	required := &v1alpha1.HardwareRequirements{GPULink: v1alpha1.GPULinkFullWidth}
+	f := facts(metal3.StateProvisioning, off).claimed()
+	f.Spec.Hardware = required
+	begun := Plan(f).Record.Wanted
+	if begun == nil || begun.Hardware == nil || begun.Hardware.GPULink != required.GPULink || begun.Hardware == required {
+		t.Fatalf("the attempt wants %+v", begun)
+	}
+	running := f.attempted(2, hardware.OpInstall, hardware.AttemptRunning, "")
+	running.Record.Wanted.Hardware = required
+	if d := Plan(running); d.Action.Kind != ActionInstall || !d.Action.Requirements.FullGPULinkWidth {
+		t.Errorf("%s of %+v", d.Action.Kind, d.Action.Requirements)
+	}
+	failed := f.attempted(2, hardware.OpInstall, hardware.AttemptFailed, hardware.ReasonHardwareInsufficient).ended(1)
+	failed.Record.Wanted.Hardware, failed.Now = required, failed.Now.Add(24*time.Hour)
+	d := Plan(failed)
+	if d.Record.Wanted.Number != 2 || d.Record.Error == nil || d.Record.Error.Reason != string(hardware.ReasonHardwareInsufficient) || !strings.Contains(d.Record.Error.Message, "not tried again by itself") {
+		t.Fatalf("%+v, error %+v", d.Record.Wanted, d.Record.Error)
+	}
+	failed.Spec.Hardware = nil
+	if d := Plan(failed); d.Record.Wanted.Number != 3 || d.Record.Wanted.Hardware != nil {
+		t.Errorf("%+v, expected another attempt without the requirement", d.Record.Wanted)
+	}
+}
+
 func TestTheGPUsThatAMachineNeedsReachTheInstaller(t *testing.T) {
 	f := facts(metal3.StateProvisioning, off).claimed()
 	f.Spec.GPUs = &v1alpha1.ExpectedGPUs{Vendor: v1alpha1.VendorNVIDIA, Model: "H100-SXM5-80GB", Count: 8}

@@ -50,6 +50,7 @@ type step struct {
 var attemptSteps = []step{
 	{"accept ingot.dev/retry", (*planner).acceptRetryAnnotation},
 	{"accept ingot.dev/root-disk", (*planner).acceptRootDisk},
+	{"accept other requirements on the hardware", (*planner).acceptOtherRequirements},
 	{"write the intent to the record", (*planner).waitForRecord},
 	{"cancel another attempt", (*planner).cancelOtherAttempt},
 	{"begin the attempt", (*planner).beginFirstAttempt},

@@ -182,6 +182,7 @@ func gpus(i hardware.Inventory) ([]v1alpha1.GPUInventory, v1alpha1.InventorySour
 			g.Model = m.Name
 		}
 		g.LinkWidth, g.MaxLinkWidth = linkWidths(i.PCIDevices, key)
+		g.MaxLinkSpeed, g.PortMaxLinkSpeed = linkSpeeds(i.PCIDevices, key)
 		out = append(out, g)
 	}
 	return out, source
@@ -199,6 +200,21 @@ func linkWidths(devices []hardware.PCIDevice, key gpuKey) (lowest, highest int32
 		highest = max(highest, int32(d.MaxLinkWidth))
 	}
 	return lowest, highest
+}
+
+// linkSpeeds returns the highest link speed that the GPUs of one kind support, and the lowest that one of the ports above them does, 0 for what nobody
+// has read.
+func linkSpeeds(devices []hardware.PCIDevice, key gpuKey) (highest, lowestPort int32) {
+	for _, d := range devices {
+		if d.VendorID != key.vendorID || d.DeviceID != key.deviceID || !d.IsAccelerator() || d.MaxLinkSpeed <= 0 || d.PortMaxLinkSpeed <= 0 {
+			continue
+		}
+		highest = max(highest, int32(d.MaxLinkSpeed))
+		if port := int32(d.PortMaxLinkSpeed); lowestPort == 0 || port < lowestPort {
+			lowestPort = port
+		}
+	}
+	return highest, lowestPort
 }
 
 func sortedKeys(counts map[gpuKey]int) []gpuKey {

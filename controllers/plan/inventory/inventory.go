@@ -20,6 +20,7 @@ func HostInventory(i hardware.Inventory, before *v1alpha1.HostInventory) *v1alph
 		BIOSVersion: i.BIOSVersion, Architecture: i.Architecture,
 		CPUModel: i.CPUModel, CPUThreads: int32(i.CPUThreads), MemoryBytes: i.MemoryBytes,
 		CPUSockets: int32(i.CPUSockets), CPUCores: int32(i.CPUCores), NUMANodes: int32(i.NUMANodes), BIOSDate: i.BIOSDate, TPMVersion: i.TPMVersion,
+		BMCVersion: i.BMCVersion,
 	}
 	out.GPUs, out.GPUSource = gpus(i)
 	if !out.IsGPUCountKnown() && before.IsGPUCountKnown() {
@@ -29,7 +30,12 @@ func HostInventory(i hardware.Inventory, before *v1alpha1.HostInventory) *v1alph
 		out.Disks = append(out.Disks, v1alpha1.DiskInventory(d))
 	}
 	for _, n := range i.NICs {
-		out.NICs = append(out.NICs, v1alpha1.NICInventory{Name: n.Name, MAC: n.MAC, SpeedMbps: int32(n.SpeedMbps), Driver: n.Driver})
+		out.NICs = append(out.NICs, recordNIC(n))
+	}
+	for _, m := range i.MemoryModules {
+		out.MemoryModules = append(out.MemoryModules, v1alpha1.MemoryModule{
+			Slot: m.Slot, SizeBytes: m.SizeBytes, Manufacturer: m.Manufacturer, PartNumber: m.PartNumber, SerialNumber: m.SerialNumber, SpeedMTs: int32(m.SpeedMTs),
+		})
 	}
 	return out
 }
@@ -44,19 +50,41 @@ func HardwareInventory(kept *v1alpha1.HostInventory) *hardware.Inventory {
 		BIOSVersion: kept.BIOSVersion, Architecture: kept.Architecture,
 		CPUModel: kept.CPUModel, CPUThreads: int(kept.CPUThreads), MemoryBytes: kept.MemoryBytes, DeviceSource: hardware.DeviceSource(kept.GPUSource),
 		CPUSockets: int(kept.CPUSockets), CPUCores: int(kept.CPUCores), NUMANodes: int(kept.NUMANodes), BIOSDate: kept.BIOSDate, TPMVersion: kept.TPMVersion,
+		BMCVersion: kept.BMCVersion,
 	}
 	for _, d := range kept.Disks {
 		out.Disks = append(out.Disks, hardware.Disk(d))
 	}
 	for _, n := range kept.NICs {
-		out.NICs = append(out.NICs, hardware.NIC{Name: n.Name, MAC: n.MAC, SpeedMbps: int(n.SpeedMbps), Driver: n.Driver})
+		out.NICs = append(out.NICs, hardware.NIC{
+			Name: n.Name, MAC: n.MAC, SpeedMbps: int(n.SpeedMbps), Up: n.Link == v1alpha1.LinkUp, NoLink: n.Link == v1alpha1.LinkDown,
+			Driver: n.Driver, Firmware: n.Firmware, PCIID: n.PCIID,
+		})
+	}
+	for _, m := range kept.MemoryModules {
+		out.MemoryModules = append(out.MemoryModules, hardware.MemoryModule{
+			Slot: m.Slot, SizeBytes: m.SizeBytes, Manufacturer: m.Manufacturer, PartNumber: m.PartNumber, SerialNumber: m.SerialNumber, SpeedMTs: int(m.SpeedMTs),
+		})
 	}
 	for _, g := range kept.GPUs {
 		for range g.Count {
 			out.PCIDevices = append(out.PCIDevices, hardware.PCIDevice{
 				VendorID: g.VendorID, DeviceID: g.DeviceID, Class: classGPU, LinkWidth: int(g.LinkWidth), MaxLinkWidth: int(g.MaxLinkWidth),
+				MaxLinkSpeed: int(g.MaxLinkSpeed), PortMaxLinkSpeed: int(g.PortMaxLinkSpeed),
 			})
 		}
+	}
+	return out
+}
+
+// recordNIC returns a NIC as a HostRecord has it.
+func recordNIC(n hardware.NIC) v1alpha1.NICInventory {
+	out := v1alpha1.NICInventory{Name: n.Name, MAC: n.MAC, SpeedMbps: int32(n.SpeedMbps), Driver: n.Driver, Firmware: n.Firmware, PCIID: n.PCIID}
+	switch {
+	case n.Up:
+		out.Link = v1alpha1.LinkUp
+	case n.NoLink:
+		out.Link = v1alpha1.LinkDown
 	}
 	return out
 }

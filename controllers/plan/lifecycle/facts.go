@@ -76,6 +76,8 @@ type NodeType struct {
 	Reason, Message string
 	// Generation is that of its spec.
 	Generation int64
+	// Hardware is what a server must have beside its GPUs, as spec.hardware says now.
+	Hardware *v1alpha1.HardwareRequirements
 	// Stable is the revision that new Machines are installed with, Target the one that Machines are rolled to.
 	Stable, Target v1alpha1.RenderedRevision
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/plan/inventory"
 )
 
 // hostProblem returns the reason why the host's controller does not continue.
@@ -19,6 +20,8 @@ func (s scope) hostProblem() (reason, message string) {
 		return v1alpha1.ReasonHostPaused, "host " + s.hostName() + " is paused: remove its annotation " + metal3.PausedAnnotation
 	case h.Detached:
 		return v1alpha1.ReasonHostDetached, "host " + s.hostName() + " is detached: remove its annotation " + metal3.DetachedAnnotation
+	case h.Error != "" && h.ErrorReason == v1alpha1.ReasonHardwareInsufficient:
+		return h.ErrorReason, s.hardwareProblem()
 	case h.Error != "" && h.ErrorReason != "":
 		return h.ErrorReason, "host " + s.hostName() + ": " + failureKind(h.ErrorReason) + detailsHint
 	case h.Error != "":
@@ -26,6 +29,17 @@ func (s scope) hostProblem() (reason, message string) {
 	default:
 		return "", ""
 	}
+}
+
+// hardwareProblem says what the server lacks. It is made from the inventory, so that the Machine says no more of the host than that.
+func (s scope) hardwareProblem() string {
+	message := "host " + s.hostName() + ": " + failureKind(v1alpha1.ReasonHardwareInsufficient)
+	if r := s.Host.Record; r != nil && r.Status.Wanted != nil {
+		if difference := inventory.HardwareDifference(r.Status.Wanted.Hardware, r.Status.Inventory); difference != "" {
+			message += ": " + difference
+		}
+	}
+	return message + "; repair the server and have the attempt tried again (kubectl ingot why), lower spec.hardware of the NodeType, or " + s.Machine.RemovalAdvice()
 }
 
 // detailsHint ends the message about an error of a host or of an attempt on it. The texts themselves are not repeated in a Machine. Without that: they
@@ -51,30 +65,31 @@ var failureKinds = map[string]string{
 	v1alpha1.ReasonBootNetworkInvalid:    "what is configured of the network that it boots with cannot work",
 	v1alpha1.ReasonMachineGone:           "the Machine that had it is gone",
 
-	string(hardware.ReasonPowerOnIgnored):   "its BMC accepted the power-on, and the server stayed off",
-	string(hardware.ReasonPowerOffIgnored):  "its BMC accepted the power-off, and the server stayed on",
-	string(hardware.ReasonNoBootRequest):    "the server was powered on and never asked for its boot document",
-	string(hardware.ReasonAgentMissing):     "the server took its boot document, and no installer registered",
-	string(hardware.ReasonAgentSilent):      "the installer stopped reporting",
-	string(hardware.ReasonNoConfigDrive):    "the installer waited for the node's documents, which nobody wrote",
-	string(hardware.ReasonBootLoop):         "the server boots the installer again and again",
-	string(hardware.ReasonImageUnreachable): "the installer cannot read the image",
-	string(hardware.ReasonDigestMismatch):   "the image as served does not have the expected digest",
-	string(hardware.ReasonImageInvalid):     "the image cannot be decompressed, or is larger than the disk",
-	string(hardware.ReasonNoRootDevice):     "no disk matches the root device hints",
-	string(hardware.ReasonHardwareDiffers):  "the server has other GPUs than are promised, and no disk was touched",
-	string(hardware.ReasonRootDiskDiffers):  "the disk of the installation before is not there",
-	string(hardware.ReasonDiskError):        "a disk cannot be read or written",
-	string(hardware.ReasonWrongServer):      "another server answered than the host's, and nothing was written",
-	string(hardware.ReasonServerDiffers):    "the server is not the one that is known, and nothing was written",
-	string(hardware.ReasonNoDisk):           "no disk was found",
-	string(hardware.ReasonDiskMissing):      "a disk that is to be erased is not there",
-	string(hardware.ReasonDiskNotErasable):  "a disk cannot be erased",
-	string(hardware.ReasonEvidenceMissing):  "the erase of a disk is not proven",
-	string(hardware.ReasonCancelled):        "the attempt was called off",
-	string(hardware.ReasonDeadlineExceeded): "the time of the attempt is over",
-	string(hardware.ReasonAttemptConflict):  "other work is under way on it",
-	string(hardware.ReasonBootMACConflict):  "another host has its boot MAC address, so the boot service serves neither",
+	string(hardware.ReasonPowerOnIgnored):       "its BMC accepted the power-on, and the server stayed off",
+	string(hardware.ReasonPowerOffIgnored):      "its BMC accepted the power-off, and the server stayed on",
+	string(hardware.ReasonNoBootRequest):        "the server was powered on and never asked for its boot document",
+	string(hardware.ReasonAgentMissing):         "the server took its boot document, and no installer registered",
+	string(hardware.ReasonAgentSilent):          "the installer stopped reporting",
+	string(hardware.ReasonNoConfigDrive):        "the installer waited for the node's documents, which nobody wrote",
+	string(hardware.ReasonBootLoop):             "the server boots the installer again and again",
+	string(hardware.ReasonImageUnreachable):     "the installer cannot read the image",
+	string(hardware.ReasonDigestMismatch):       "the image as served does not have the expected digest",
+	string(hardware.ReasonImageInvalid):         "the image cannot be decompressed, or is larger than the disk",
+	string(hardware.ReasonNoRootDevice):         "no disk matches the root device hints",
+	string(hardware.ReasonHardwareDiffers):      "the server has other GPUs than are promised, and no disk was touched",
+	string(hardware.ReasonHardwareInsufficient): "the server lacks hardware that the NodeType requires, and no disk was touched",
+	string(hardware.ReasonRootDiskDiffers):      "the disk of the installation before is not there",
+	string(hardware.ReasonDiskError):            "a disk cannot be read or written",
+	string(hardware.ReasonWrongServer):          "another server answered than the host's, and nothing was written",
+	string(hardware.ReasonServerDiffers):        "the server is not the one that is known, and nothing was written",
+	string(hardware.ReasonNoDisk):               "no disk was found",
+	string(hardware.ReasonDiskMissing):          "a disk that is to be erased is not there",
+	string(hardware.ReasonDiskNotErasable):      "a disk cannot be erased",
+	string(hardware.ReasonEvidenceMissing):      "the erase of a disk is not proven",
+	string(hardware.ReasonCancelled):            "the attempt was called off",
+	string(hardware.ReasonDeadlineExceeded):     "the time of the attempt is over",
+	string(hardware.ReasonAttemptConflict):      "other work is under way on it",
+	string(hardware.ReasonBootMACConflict):      "another host has its boot MAC address, so the boot service serves neither",
 }
 
 // failureKind returns the words for a reason.

@@ -71,9 +71,19 @@ func (s scope) waitForHealthyHost() result {
 	}
 	waiting := waitResult(report{condition: v1alpha1.ConditionProvisioned, reason: reason, message: message}).withRequeueAfter(recheckInterval)
 	if s.hasImageRequested() {
-		return s.planToken(report{}).then(s.planClaimSecret(report{})).then(waiting)
+		return s.planToken(report{}).then(s.planClaimSecret(report{})).then(s.planChangedRequirements()).then(waiting)
 	}
 	return waiting
+}
+
+// planChangedRequirements writes other requirements into the HostRecord of a host that lacks hardware. Without it: the NodeType requires less now, and
+// the host, which waits for that, never learns of it, because a host in error is otherwise waited for.
+func (s scope) planChangedRequirements() result {
+	if s.Host.ErrorReason != v1alpha1.ReasonHardwareInsufficient || s.Host.Record == nil || !s.NodeType.Found ||
+		equality.Semantic.DeepEqual(s.Host.Record.Spec.Hardware, s.NodeType.Hardware) {
+		return done
+	}
+	return s.planHostRecord()
 }
 
 // waitForRevision waits, after the disk is written, for what the revision refers to.
@@ -118,7 +128,7 @@ func (s scope) desiredRecord() v1alpha1.HostRecordSpec {
 	return v1alpha1.HostRecordSpec{
 		Machine: &v1alpha1.MachineReference{Namespace: m.Namespace, Name: m.Name, UID: m.UID},
 		Tenant:  m.Namespace + "/" + m.Spec.TenantClusterRef.Name, TenantClusterUID: s.clusterUID(),
-		Revision: m.Status.Revision, Attempt: m.Status.Attempt, Image: &image, GPUs: s.Revision.GPUs, Erase: s.Provider.Erase,
+		Revision: m.Status.Revision, Attempt: m.Status.Attempt, Image: &image, GPUs: s.Revision.GPUs, Hardware: s.NodeType.Hardware, Erase: s.Provider.Erase,
 		RemainingNodes: s.Host.Record.Spec.RemainingNodes,
 	}
 }
@@ -148,7 +158,7 @@ func (s scope) planClusterRecord() result {
 
 func isEqualRecord(a, b v1alpha1.HostRecordSpec) bool {
 	return a.Machine != nil && *a.Machine == *b.Machine && a.Tenant == b.Tenant && a.TenantClusterUID == b.TenantClusterUID && a.Revision == b.Revision &&
-		a.Attempt == b.Attempt && a.Image != nil && *a.Image == *b.Image && equality.Semantic.DeepEqual(a.GPUs, b.GPUs) && a.Erase == b.Erase
+		a.Attempt == b.Attempt && a.Image != nil && *a.Image == *b.Image && equality.Semantic.DeepEqual(a.GPUs, b.GPUs) && equality.Semantic.DeepEqual(a.Hardware, b.Hardware) && a.Erase == b.Erase
 }
 
 // planInstallRequest requests the installation. A baremetal-operator reads the claim Secret when it installs; the agent of a host with a

@@ -86,6 +86,44 @@ func TestAMachineThatJoinsNamesTheBMCOfItsServer(t *testing.T) {
 	}
 }
 
+// narrowGPUs has a host that its agent refused, because its GPUs have 8 of their 16 lanes.
+func narrowGPUs(t *testing.T) Facts {
+	t.Helper()
+	w := worldInPhase(t, v1alpha1.MachineProvisioning)
+	f, _, _ := w.facts(w.machines[0])
+	f.Host.ImageURL, f.Host.Online = f.Revision.Image.URL, true
+	f.NodeType.Hardware = &v1alpha1.HardwareRequirements{GPULink: v1alpha1.GPULinkFullWidth}
+	f.Host.Error, f.Host.ErrorReason = "provisioning error", v1alpha1.ReasonHardwareInsufficient
+	f.Host.Record.Spec = (scope{Facts: f, guards: realGuards()}).desiredRecord()
+	f.Host.Record.Status.Wanted = &v1alpha1.WantedAttempt{Number: 4, Operation: "Install", Outcome: v1alpha1.AttemptFailed, Hardware: f.NodeType.Hardware.DeepCopy()}
+	f.Host.Record.Status.Inventory = &v1alpha1.HostInventory{GPUSource: v1alpha1.SourceAgent, GPUs: []v1alpha1.GPUInventory{{VendorID: "10de", DeviceID: "2330", Count: 8, LinkWidth: 8, MaxLinkWidth: 16}}}
+	return f
+}
+
+func TestAMachineSaysWhatItsServerLacks(t *testing.T) {
+	f := narrowGPUs(t)
+	c := meta.FindStatusCondition(Plan(f).Status.Conditions, v1alpha1.ConditionProvisioned)
+	if c == nil || c.Reason != v1alpha1.ReasonHardwareInsufficient || strings.Count(c.Message, "expected that GPU 10de:2330 has its 16 PCIe lanes, seen 8") != 1 ||
+		!strings.Contains(c.Message, "spec.hardware") || !strings.Contains(c.Message, "no disk was touched") {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestAHostThatWaitsLearnsThatLessIsRequired(t *testing.T) {
+	f := narrowGPUs(t)
+	if d := Plan(f); d.Action != nil && d.Action.Kind == WriteHostRecord {
+		t.Errorf("the record is written although nothing has changed: %+v", d.Action.Record)
+	}
+	f.NodeType.Hardware = nil
+	if d := Plan(f); d.Action == nil || d.Action.Kind != WriteHostRecord || d.Action.Record.Hardware != nil {
+		t.Errorf("%+v, expected that the record gets the new requirement", d.Action)
+	}
+	f.NodeType.Found = false
+	if d := Plan(f); d.Action != nil && d.Action.Kind == WriteHostRecord {
+		t.Error("the record is written for a NodeType that is not there")
+	}
+}
+
 func TestAnImageThatIsWrittenQuicklyIsNotReported(t *testing.T) {
 	began := time.Unix(1000, 0)
 	at := metav1.NewMicroTime(began)

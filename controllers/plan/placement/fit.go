@@ -47,8 +47,8 @@ func CompareWithNodeTypes(host HostFacts, nodeTypes []v1alpha1.NodeType, provide
 	return fits
 }
 
-// CheckFit returns Fitting, or why a host does not fit a NodeType of the provider: by namespace, labels, zone, and the GPUs that inspection
-// found. It is the one rule by which hosts are chosen, counted and listed.
+// CheckFit returns Fitting, or why a host does not fit a NodeType of the provider: by namespace, labels, zone, and the GPUs and other hardware that
+// inspection found. It is the one rule by which hosts are chosen, counted and listed.
 func CheckFit(host HostFacts, nodeType v1alpha1.NodeTypeSpec, provider v1alpha1.NodeProviderSpec) Evaluation {
 	result := func(reason Reason, format string, args ...any) Evaluation {
 		return Evaluation{Name: host.Host.Name, Reason: reason, Message: fmt.Sprintf(format, args...)}
@@ -64,6 +64,9 @@ func CheckFit(host HostFacts, nodeType v1alpha1.NodeTypeSpec, provider v1alpha1.
 	}
 	if message := gpuMismatch(nodeType.GPU, host.Record); message != "" {
 		return result(HardwareDiffers, "%s", message)
+	}
+	if message := missingHardware(nodeType.Hardware, host.Record); message != "" {
+		return result(HardwareInsufficient, "%s", message)
 	}
 	return result(Fitting, "fits")
 }
@@ -112,6 +115,18 @@ func gpuMismatch(want *v1alpha1.GPUSpec, record *v1alpha1.HostRecord) string {
 		return ""
 	}
 	return fmt.Sprintf("is selected by its labels but has %s, and %d %s are promised: correct the labels or the hostSelector", gpuNames(found), want.Count, want.Model)
+}
+
+// missingHardware says what the host lacks of what spec.hardware requires, as far as inspection found it.
+func missingHardware(required *v1alpha1.HardwareRequirements, record *v1alpha1.HostRecord) string {
+	if required == nil || record == nil {
+		return ""
+	}
+	missing := inventory.MissingHardware(required, record.Status.Inventory)
+	if len(missing) == 0 {
+		return ""
+	}
+	return "lacks hardware that the NodeType requires: " + strings.Join(missing, "; ") + "; inspect the host again when that is repaired (annotation inspect.metal3.io)"
 }
 
 // gpuNames names GPUs as in 8 H100-SXM5-80GB. A GPU that the catalogue does not have is named by its PCI id.

@@ -18,6 +18,18 @@ func h100s(name string) v1alpha1.NodeType {
 	}}
 }
 
+// fullWidth makes the NodeType require GPUs at full width.
+func fullWidth(_ *HostFacts, n *v1alpha1.NodeType) {
+	n.Spec.Hardware = &v1alpha1.HardwareRequirements{GPULink: v1alpha1.GPULinkFullWidth}
+}
+
+// withLanes returns the GPUs of the NodeType with a link of so many lanes.
+func withLanes(n int32) v1alpha1.GPUInventory {
+	g := eightH100
+	g.LinkWidth, g.MaxLinkWidth = n, 16
+	return g
+}
+
 func inspected(gpus ...v1alpha1.GPUInventory) HostFacts {
 	f := free("server-1")
 	f.Record.Status.Inventory = &v1alpha1.HostInventory{GPUs: gpus, GPUSource: v1alpha1.SourceBMC}
@@ -64,6 +76,11 @@ func TestAHostFitsByProviderLabelsZoneAndHardware(t *testing.T) {
 		{"a GPU nobody knows", inspected(fourUnknown), nil, HardwareDiffers, "PCI id 10de:2fff, which is not in the catalogue"},
 		{"as many of another model", inspected(v1alpha1.GPUInventory{Model: "A100-SXM4-80GB", Count: 8}), nil, HardwareDiffers, "has 8 A100-SXM4-80GB, and 8 H100-SXM5-80GB are promised"},
 		{"two models", inspected(eightH100, fourUnknown), nil, HardwareDiffers, "8 H100-SXM5-80GB and 4 GPUs"},
+		{"full width is required, and nobody has read it", inspected(eightH100), fullWidth, Fitting, ""},
+		{"full width is required and there", inspected(withLanes(16)), fullWidth, Fitting, ""},
+		{"full width is required and not there", inspected(withLanes(8)), fullWidth, HardwareInsufficient, "expected that GPU 10de:2330 has its 16 PCIe lanes, seen 8"},
+		{"a narrow GPU where no width is required", inspected(withLanes(8)), nil, Fitting, ""},
+		{"a width is required of a host that was not inspected", inspected(), func(f *HostFacts, n *v1alpha1.NodeType) { f.Record.Status.Inventory = nil; fullWidth(f, n) }, Fitting, ""},
 	} {
 		nodeType := h100s("h100")
 		if c.change != nil {
@@ -135,6 +152,20 @@ func TestAGPULabelThatNobodyCouldTellCountsAsMet(t *testing.T) {
 		if got := CheckFit(host, nodeType, provider); got.Reason != c.reason {
 			t.Errorf("%s: %+v, expected %s", c.name, got, c.reason)
 		}
+	}
+}
+
+func TestASummaryNamesTheHostsThatLackHardware(t *testing.T) {
+	nodeType := h100s("h100").Spec
+	nodeType.Hardware = &v1alpha1.HardwareRequirements{GPULink: v1alpha1.GPULinkFullWidth}
+	s := SummarizeHardware(nodeType, halls[0].Spec, []HostFacts{inspected(withLanes(8)), inspected(eightH100)})
+	if len(s.Lacking) != 1 || len(s.Differing) != 0 || s.Known != 2 || !strings.Contains(s.Message(), "of the 2 hosts that are selected, 1 lack what spec.hardware requires and are not claimed: server-1 lacks hardware") {
+		t.Errorf("%+v: %s", s, s.Message())
+	}
+	nodeType.GPU = nil
+	s = SummarizeHardware(nodeType, halls[0].Spec, []HostFacts{inspected(withLanes(16))})
+	if s.Known != 1 || s.Message() != "of the 1 host that are selected, none of the 1 whose hardware is known lacks what spec.hardware requires" {
+		t.Errorf("%+v: %s", s, s.Message())
 	}
 }
 

@@ -290,7 +290,7 @@ func TestTheMessageCountsHostsByKind(t *testing.T) {
 
 func TestEveryReasonHasAKindInWords(t *testing.T) {
 	for _, r := range []Reason{
-		OtherName, OtherProvider, LabelsDiffer, OtherZone, HardwareDiffers, Claimed, Deleting, Paused, Detached, SameServer, InError, NotAvailable, InUse, PoweredOn,
+		OtherName, OtherProvider, LabelsDiffer, OtherZone, HardwareDiffers, HardwareInsufficient, Claimed, Deleting, Paused, Detached, SameServer, InError, NotAvailable, InUse, PoweredOn,
 		NoRecord, NotReleased, EraseUnfinished, Busy, OtherTenant, ClusterUnknown,
 	} {
 		if r.Kind() == string(r) {

@@ -32,6 +32,8 @@ const (
 	OtherZone Reason = "OtherZone"
 	// HardwareDiffers means that the NodeType selects the host, but inspection found other GPUs than the NodeType promises.
 	HardwareDiffers Reason = "HardwareDiffers"
+	// HardwareInsufficient means that the NodeType selects the host, but inspection found that it lacks what spec.hardware requires.
+	HardwareInsufficient Reason = "HardwareInsufficient"
 	// Claimed means that the host has another consumerRef.
 	Claimed Reason = "Claimed"
 	// Deleting means that the BareMetalHost is being deleted.
@@ -69,7 +71,7 @@ const (
 // kinds are the reasons in words that follow "it is" and a number of hosts, and that tell nothing about whose a host is.
 var kinds = map[Reason]string{
 	OtherName: "not the one that spec.hostName pins", OtherProvider: "of another NodeProvider", LabelsDiffer: "without the labels that the NodeType selects",
-	OtherZone: "in another zone", HardwareDiffers: "of another hardware class", Claimed: "taken", Deleting: "being deleted", Paused: "paused",
+	OtherZone: "in another zone", HardwareDiffers: "of another hardware class", HardwareInsufficient: "without hardware that the NodeType requires", Claimed: "taken", Deleting: "being deleted", Paused: "paused",
 	Detached: "detached", SameServer: "registered twice", InError: "in error", NotAvailable: "not ready to be claimed", InUse: "used by hand",
 	PoweredOn: "not known to be off", NoRecord: "not observed yet", NotReleased: "still being given back", EraseUnfinished: "waiting for an erase",
 	Busy: "at work", OtherTenant: "not erased since another tenant",

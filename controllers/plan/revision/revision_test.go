@@ -106,6 +106,7 @@ func TestTheDigestSeesWhatShapesANodeAndNothingElse(t *testing.T) {
 		"resources":       func(in *Inputs) { in.NodeType.Spec.Resources = corev1.ResourceList{"cpu": {}} },
 		"zone and selector": func(in *Inputs) {
 			in.NodeType.Spec.Zone = "hall-2"
+			in.NodeType.Spec.Hardware = &v1alpha1.HardwareRequirements{GPULink: v1alpha1.GPULinkFullWidth}
 			in.NodeType.Spec.HostSelector.MatchLabels = map[string]string{"a": "b"}
 		},
 		"node labels, taints, gate": func(in *Inputs) {

@@ -248,7 +248,7 @@ var permanentReasons = map[string]bool{
 	string(hardware.ReasonNoBootRequest): true, string(hardware.ReasonAgentMissing): true, string(hardware.ReasonAgentSilent): true,
 	string(hardware.ReasonBootLoop): true, string(hardware.ReasonDigestMismatch): true,
 	string(hardware.ReasonImageInvalid): true, string(hardware.ReasonNoRootDevice): true, string(hardware.ReasonDiskError): true,
-	string(hardware.ReasonDeadlineExceeded): true, string(hardware.ReasonHardwareDiffers): true, string(hardware.ReasonRootDiskDiffers): true,
+	string(hardware.ReasonDeadlineExceeded): true, string(hardware.ReasonHardwareDiffers): true, string(hardware.ReasonHardwareInsufficient): true, string(hardware.ReasonRootDiskDiffers): true,
 }
 
 // failureReason returns the reason of the Machine's condition Ready if a person must act: the reason is permanent, or the

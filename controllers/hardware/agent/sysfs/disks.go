@@ -82,6 +82,7 @@ func readDisk(root fs.FS, name, dir string) Disk {
 			SerialNumber: cmp.Or(readAttribute(root, dir+"/device/serial"), readAttribute(root, dir+"/serial"), readSCSISerial(root, dir)),
 			WWN:          strings.TrimPrefix(cmp.Or(readAttribute(root, dir+"/wwid"), readAttribute(root, dir+"/device/wwid")), "naa."),
 			SizeBytes:    max(readNumber(root, dir+"/size"), 0) * sectorBytes, Rotational: readAttribute(root, dir+"/queue/rotational") == "1",
+			Transport: readTransport(root, name, dir), Firmware: readDiskFirmware(root, dir),
 		},
 	}
 }

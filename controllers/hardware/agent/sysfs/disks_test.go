@@ -68,9 +68,9 @@ func TestADiskOfEachKindIsReadWithItsIdentity(t *testing.T) {
 		t.Fatalf("%+v, unusable %+v", disks, unusable)
 	}
 	for _, want := range []Disk{
-		{Disk: hardware.Disk{Name: "/dev/nvme0n1", Model: "MZ QL2", SerialNumber: "S64F1", WWN: "eui.0025385b71b02a33", SizeBytes: 2048 * 512}, SectorSize: 4096},
+		{Disk: hardware.Disk{Name: "/dev/nvme0n1", Model: "MZ QL2", SerialNumber: "S64F1", WWN: "eui.0025385b71b02a33", SizeBytes: 2048 * 512, Transport: "nvme"}, SectorSize: 4096},
 		{Disk: hardware.Disk{Name: "/dev/sda", Model: "ST1000", SerialNumber: "WD-12345", WWN: "5000c500a1b2c3d4", SizeBytes: 4096 * 512, Rotational: true}, SectorSize: 512, ReadOnly: true},
-		{Disk: hardware.Disk{Name: "/dev/vda", SerialNumber: "root", SizeBytes: 8 * 512}, SectorSize: 512},
+		{Disk: hardware.Disk{Name: "/dev/vda", SerialNumber: "root", SizeBytes: 8 * 512, Transport: "virtio"}, SectorSize: 512},
 		{Disk: hardware.Disk{Name: "/dev/cciss/c0d0", SizeBytes: 8 * 512}, SectorSize: 512},
 	} {
 		found := false

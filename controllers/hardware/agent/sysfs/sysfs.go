@@ -22,7 +22,7 @@ func ReadInventory(root fs.FS) (hardware.Inventory, error) {
 		TPMVersion: readAttribute(root, "sys/class/tpm/tpm0/tpm_version_major"),
 	}
 	out.CPUSockets, out.CPUCores = readTopology(root)
-	out.NUMANodes = countNUMANodes(root)
+	out.NUMANodes, out.MemoryModules = countNUMANodes(root), readMemoryModules(root)
 	out.CPUModel, out.CPUThreads = parseCPUInfo(readAttribute(root, "proc/cpuinfo"))
 	out.MemoryBytes = parseMemTotal(readAttribute(root, "proc/meminfo"))
 	var nicErr, pciErr error
@@ -61,9 +61,9 @@ func readNICs(root fs.FS) ([]hardware.NIC, error) {
 			continue
 		}
 		out = append(out, hardware.NIC{
-			Name: entry.Name(), MAC: strings.ToLower(readAttribute(root, dir+"/address")),
+			Name: entry.Name(), MAC: readMAC(root, dir), NoLink: readAttribute(root, dir+"/carrier") == "0",
 			SpeedMbps: int(max(readNumber(root, dir+"/speed"), 0)), Up: readAttribute(root, dir+"/carrier") == "1",
-			Driver: readDriver(root, dir+"/device/driver"),
+			Driver: readDriver(root, dir+"/device/driver"), Firmware: readNICFirmware(root, dir+"/device"), PCIID: readPCIID(root, dir+"/device"),
 		})
 	}
 	return out, nil
@@ -84,6 +84,7 @@ func readPCIDevices(root fs.FS) ([]hardware.PCIDevice, error) {
 		out = append(out, hardware.PCIDevice{
 			Address: entry.Name(), VendorID: id("vendor"), DeviceID: id("device"), Class: id("class"),
 			LinkWidth: readLinkWidth(root, dir+"/current_link_width"), MaxLinkWidth: readLinkWidth(root, dir+"/max_link_width"),
+			MaxLinkSpeed: readLinkSpeed(root, dir+"/max_link_speed"), PortMaxLinkSpeed: readPortLinkSpeed(root, dir),
 		})
 	}
 	return out, nil

@@ -37,7 +37,7 @@ func TestAnHGXServerIsReadFromItsFiles(t *testing.T) {
 		Manufacturer: "Dell Inc.", SystemUUID: "4c4c4544-0042-3510-8052-b4c04f4e3432", Architecture: architecture(),
 		CPUModel: "Xeon", CPUThreads: 2, MemoryBytes: 2113541992 << 10,
 		NICs:       []hardware.NIC{{Name: "eno1", MAC: "0c:42:a1:00:00:01"}},
-		Disks:      []hardware.Disk{{Name: "/dev/nvme0n1", Model: "SAMSUNG MZ", SerialNumber: "S64F", WWN: "eui.3634463", SizeBytes: 7501476528 * 512}},
+		Disks:      []hardware.Disk{{Name: "/dev/nvme0n1", Model: "SAMSUNG MZ", SerialNumber: "S64F", WWN: "eui.3634463", SizeBytes: 7501476528 * 512, Transport: "nvme"}},
 		PCIDevices: []hardware.PCIDevice{{Address: "0000:18:00.0", VendorID: "10de", DeviceID: "2330", Class: "030200"}}, DeviceSource: hardware.DevicesByAgent,
 	}
 	if !reflect.DeepEqual(got, want) {
