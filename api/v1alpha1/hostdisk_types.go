@@ -41,10 +41,18 @@ const (
 	DiskMethodSanitizeBlock DiskEraseMethod = "SanitizeBlock"
 	// DiskMethodSanitizeCrypto is the replacement of the key with which everything on the disk is encrypted.
 	DiskMethodSanitizeCrypto DiskEraseMethod = "SanitizeCrypto"
+	// DiskMethodSanitizeOverwrite is the overwriting of all of its medium by the disk.
+	DiskMethodSanitizeOverwrite DiskEraseMethod = "SanitizeOverwrite"
+	// DiskMethodSecureEraseEnhanced is the erase of all of its medium by an ATA disk.
+	DiskMethodSecureEraseEnhanced DiskEraseMethod = "SecureEraseEnhanced"
+	// DiskMethodSecureErase is the erase of its sectors by an ATA disk.
+	DiskMethodSecureErase DiskEraseMethod = "SecureErase"
 	// DiskMethodFormatCrypto is the replacement of the key of the disk's blocks.
 	DiskMethodFormatCrypto DiskEraseMethod = "FormatCrypto"
 	// DiskMethodFormat is the erase of its blocks by the disk.
 	DiskMethodFormat DiskEraseMethod = "Format"
+	// DiskMethodDiscard is the deallocation of all blocks of a disk that guarantees zeros in their place.
+	DiskMethodDiscard DiskEraseMethod = "Discard"
 )
 
 // DiskEraseResult is what became of a disk in an erase.
@@ -66,13 +74,17 @@ type DiskEvidence struct {
 	// method by which the disk was erased; absent when nothing was written:
 	//   - Overwrite: every byte that the disk offers was overwritten with zeros.
 	//   - Metadata: partition tables and signatures were overwritten with zeros.
-	//   - SanitizeBlock: the disk erased all of its flash memory, spare blocks and caches with it (NVMe Sanitize).
-	//   - SanitizeCrypto: the disk replaced the key with which everything on it is encrypted (NVMe Sanitize).
+	//   - SanitizeBlock: the disk erased all of its flash memory, spare blocks and caches with it (Sanitize).
+	//   - SanitizeCrypto: the disk replaced the key with which everything on it is encrypted (Sanitize).
+	//   - SanitizeOverwrite: the disk overwrote all of its medium, spare blocks with it (Sanitize).
+	//   - SecureEraseEnhanced: the disk erased all of its medium, reallocated sectors with it (ATA Security Erase, enhanced).
+	//   - SecureErase: the disk erased the sectors that it offers (ATA Security Erase).
 	//   - FormatCrypto: the disk replaced the key of its blocks (NVMe Format).
 	//   - Format: the disk erased its blocks (NVMe Format).
+	//   - Discard: the disk deallocated every block and guarantees zeros in their place, and every byte was read as zero.
 	//
 	// +optional
-	// +kubebuilder:validation:Enum=Overwrite;Metadata;SanitizeBlock;SanitizeCrypto;FormatCrypto;Format
+	// +kubebuilder:validation:Enum=Overwrite;Metadata;SanitizeBlock;SanitizeCrypto;SanitizeOverwrite;SecureEraseEnhanced;SecureErase;FormatCrypto;Format;Discard
 	Method DiskEraseMethod `json:"method,omitempty"`
 	// bytes that were overwritten, or the size of a disk that erased itself.
 	// +optional

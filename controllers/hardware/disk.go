@@ -17,19 +17,30 @@ const (
 	MethodOverwrite EraseMethod = "Overwrite"
 	// MethodMetadata means that partition tables and signatures were overwritten with zeros.
 	MethodMetadata EraseMethod = "Metadata"
-	// MethodSanitizeBlock means that the disk erased all of its flash memory, spare blocks and caches with it (NVMe Sanitize, block erase).
+	// MethodSanitizeBlock means that the disk erased all of its flash memory, spare blocks and caches with it (Sanitize, block erase).
 	MethodSanitizeBlock EraseMethod = "SanitizeBlock"
-	// MethodSanitizeCrypto means that the disk replaced the key with which everything on it is encrypted (NVMe Sanitize, crypto erase).
+	// MethodSanitizeCrypto means that the disk replaced the key with which everything on it is encrypted (Sanitize, crypto erase).
 	MethodSanitizeCrypto EraseMethod = "SanitizeCrypto"
+	// MethodSanitizeOverwrite means that the disk overwrote all of its medium, spare blocks with it (Sanitize, overwrite).
+	MethodSanitizeOverwrite EraseMethod = "SanitizeOverwrite"
+	// MethodSecureEraseEnhanced means that the disk erased all of its medium, reallocated sectors with it (ATA SECURITY ERASE UNIT, enhanced).
+	MethodSecureEraseEnhanced EraseMethod = "SecureEraseEnhanced"
+	// MethodSecureErase means that the disk erased the sectors that it offers (ATA SECURITY ERASE UNIT).
+	MethodSecureErase EraseMethod = "SecureErase"
 	// MethodFormatCrypto means that the disk replaced the key of its blocks (NVMe Format, cryptographic erase).
 	MethodFormatCrypto EraseMethod = "FormatCrypto"
 	// MethodFormat means that the disk erased its blocks (NVMe Format, user data erase).
 	MethodFormat EraseMethod = "Format"
+	// MethodDiscard means that the disk deallocated every block, guarantees that such a block reads as zeros, and that every byte was read as zero.
+	MethodDiscard EraseMethod = "Discard"
 )
 
 // IsComplete reports whether the method leaves nothing of what the disk had.
 func (m EraseMethod) IsComplete() bool {
-	return slices.Contains([]EraseMethod{MethodOverwrite, MethodSanitizeBlock, MethodSanitizeCrypto, MethodFormatCrypto, MethodFormat}, m)
+	return slices.Contains([]EraseMethod{
+		MethodOverwrite, MethodSanitizeBlock, MethodSanitizeCrypto, MethodSanitizeOverwrite, MethodSecureEraseEnhanced, MethodSecureErase,
+		MethodFormatCrypto, MethodFormat, MethodDiscard,
+	}, m)
 }
 
 // EraseResult is what became of one disk in an erase.

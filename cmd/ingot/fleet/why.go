@@ -344,6 +344,16 @@ func (d Diagnosis) writeAttempt(b *strings.Builder) {
 	if d.Host != nil && a.Outcome == v1alpha1.AttemptFailed {
 		fmt.Fprintf(b, "  log        ingot why --log %s/%s\n", d.Host.Namespace, d.Host.Name)
 	}
+	if d.Progress == nil {
+		return
+	}
+	for _, disk := range d.Progress.Disks {
+		fmt.Fprintf(b, "  disk       %s: %s", hardware.Disk(disk.DiskInventory), disk.Result)
+		if disk.Method != "" {
+			fmt.Fprintf(b, " by %s", disk.Method)
+		}
+		fmt.Fprintf(b, "; %s\n", orDash(disk.Message))
+	}
 }
 
 // attemptStep is the step that the attempt failed at or, while it runs, the step that it is at, for how long, and until when.

@@ -44,7 +44,7 @@ func erase(ctx context.Context, reports *reporter, set diskSet, instructions pro
 	}
 	erasers := make([]*eraser, len(set.disks))
 	for i, disk := range set.disks {
-		erasers[i] = &eraser{disk: disk, reports: reports, size: disk.Info().SizeBytes}
+		erasers[i] = &eraser{disk: disk, reports: reports, size: disk.Info().SizeBytes, twin: findTwin(set.disks, i)}
 		if mode == hardware.EraseFull {
 			reports.total.Add(erasers[i].size)
 		}
@@ -109,9 +109,9 @@ func collectEvidence(erasers []*eraser) ([]hardware.DiskEvidence, error) {
 	var evidence []hardware.DiskEvidence
 	var causes []error
 	for _, e := range erasers {
-		disk := hardware.DiskEvidence{Disk: e.disk.Info(), Method: e.method, Bytes: e.written.Load(), Result: hardware.DiskErased, Message: e.note}
+		disk := hardware.DiskEvidence{Disk: e.disk.Info(), Method: e.method, Bytes: e.written.Load(), Result: hardware.DiskErased, Message: e.message()}
 		if e.failure != nil {
-			disk.Result, disk.Message = hardware.DiskFailed, e.failure.Error()
+			disk.Result = hardware.DiskFailed
 			causes = append(causes, fmt.Errorf("%s: %w", e.disk.Info(), e.failure))
 		}
 		evidence = append(evidence, disk)
@@ -132,12 +132,42 @@ type eraser struct {
 	written atomic.Int64
 	// shown is what the reports count of an erase by the disk itself.
 	shown int64
-	// note says why another method than the requested one was used.
-	note    string
+	// note says why another method than the requested one was used, and verified how the erase was proven.
+	note, verified string
+	// twin is another name of the same disk, "" when there is none.
+	twin    string
 	failure error
 }
 
+// message says how the erase was verified, or why it failed, and then what did not work. The order is that of importance, because a long text is cut.
+func (e *eraser) message() string {
+	first := ""
+	switch {
+	case e.failure != nil:
+		first = e.failure.Error()
+	case e.verified != "":
+		first = "verified: " + e.verified
+	}
+	return strings.Trim(first+"; "+e.note, "; ")
+}
+
+// findTwin returns the name of another disk that is the same one by another path, or another part of it: it has the same WWN or serial number. The
+// namespaces of an NVMe controller, which have its serial number, are told apart by the controller.
+func findTwin(disks []Disk, at int) string {
+	info := disks[at].Info()
+	for i, other := range disks {
+		isNamespace := strings.HasPrefix(info.Name, "/dev/nvme")
+		if i != at && !isNamespace && info.HasIdentity() && info.IsSame(other.Info()) {
+			return other.Info().Name
+		}
+	}
+	return ""
+}
+
 func (e *eraser) erase(ctx context.Context, mode hardware.EraseMode) error {
+	if err := e.endEarlierErase(ctx); err != nil {
+		return err
+	}
 	if mode == hardware.EraseFull {
 		if isErased, err := e.eraseByDevice(ctx); isErased || err != nil {
 			return err
@@ -163,7 +193,7 @@ func (e *eraser) erase(ctx context.Context, mode hardware.EraseMode) error {
 //
 // Every range is read back, as samples of a full erase are: a device that reports success for clearing may keep its content.
 func (e *eraser) eraseMetadata(ctx context.Context, layout gpt.Layout) error {
-	e.method = hardware.MethodMetadata
+	e.method, e.verified = hardware.MethodMetadata, "every cleared byte was read as zero"
 	for _, extents := range [][]gpt.Extent{layout.Partitions, append(layout.Records, gpt.Extent{Size: e.size})} {
 		// All areas are computed before the first is cleared, because an extent may lie in another one.
 		var areas []gpt.Extent
@@ -236,7 +266,7 @@ func (e *eraser) contentIn(area gpt.Extent) (at int64, err error) {
 // eraseFull clears every byte, from the start of the disk, and reads samples back. A device that reports success for clearing and keeps
 // its content is overwritten by plain writes.
 func (e *eraser) eraseFull(ctx context.Context) error {
-	e.method = hardware.MethodOverwrite
+	e.method, e.verified = hardware.MethodOverwrite, fmt.Sprintf("zeros were read at %d places", sampleCount)
 	e.written.Store(0)
 	if err := e.eachChunk(ctx, eraseChunk, e.clear); err != nil {
 		return err

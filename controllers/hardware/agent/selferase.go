@@ -11,70 +11,146 @@ import (
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/gpt"
-	"github.com/ingot-dev/ingot/controllers/hardware/agent/nvme"
+	"github.com/ingot-dev/ingot/controllers/hardware/agent/selferase"
 )
 
-// SelfEraser is a Disk that can erase itself.
+// SelfEraser is a Disk that may be able to erase itself.
 type SelfEraser interface {
 	Disk
-	// EraseMethods returns the methods that the disk has, the best first.
-	EraseMethods() ([]hardware.EraseMethod, error)
-	// BeginErase begins an erase.
-	BeginErase(method hardware.EraseMethod) error
-	// EraseState returns how far the erase is. After it has returned that none runs, reads come from the disk and from no cache.
-	EraseState() (nvme.State, error)
-	// RecoverErase makes the disk writable again after an erase that failed.
-	RecoverErase() error
+	// EraseDrive returns the disk as its own commands see it, nil for a disk that has none.
+	EraseDrive() selferase.Drive
+	// DropCache makes later reads come from the disk and from no cache.
+	DropCache() error
+	// Discard has the disk deallocate a range.
+	Discard(off, n int64) error
 }
 
-// erasePoll is how often a disk that erases itself is asked how far it is.
-const erasePoll = 5 * time.Second
+const (
+	// erasePoll is how often a disk that erases itself is asked how far it is.
+	erasePoll = 5 * time.Second
+	// eraseMargin is added to twice the time that a disk says its erase takes.
+	eraseMargin = 10 * time.Minute
+	// slowestErase is the speed in bytes per second that a disk is taken to have that does not say how long its erase takes. A third of what a
+	// rotating disk writes on its inner tracks.
+	slowestErase = 30 << 20
+)
 
-// errMarkRemains means that a disk reported an erase and kept its content.
-var errMarkRemains = errors.New("the disk reported that it had erased itself and kept its content")
+var (
+	// errMarkRemains means that a disk reported an erase and kept its content.
+	errMarkRemains = errors.New("the disk reported that it had erased itself and kept its content")
+	// errStillErasing means that a disk has not ended its erase in time. Until it has, it refuses everything else.
+	errStillErasing = errors.New("still erasing")
+)
+
+// selfEraser returns the disk and its drive when it has commands of its own.
+func (e *eraser) selfEraser() (SelfEraser, selferase.Drive) {
+	disk, canErase := e.disk.(SelfEraser)
+	if !canErase {
+		return nil, nil
+	}
+	return disk, disk.EraseDrive()
+}
+
+// endEarlierErase ends what an attempt before has begun, and makes the disk readable and writable.
+//
+// An erase that a power cut interrupted goes on by itself when the disk has power again, and the disk refuses reads and writes until it has ended. It
+// is waited for, and proves nothing here: its marks are not known any more. A security erase has ended, and left the disk locked.
+func (e *eraser) endEarlierErase(ctx context.Context) error {
+	disk, drive := e.selfEraser()
+	if drive == nil {
+		return nil
+	}
+	err := e.waitForDevice(ctx, drive, 0)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, errStillErasing):
+		return err
+	case err != nil:
+		e.addNote(fmt.Sprintf("an earlier erase by the disk: %v", err))
+	}
+	if err := drive.Recover(); err != nil {
+		e.addNote(err.Error())
+	}
+	return disk.DropCache()
+}
 
 // eraseByDevice lets the disk erase itself by the best of its methods that works, and reports whether one did. The methods that failed are in
 // the note. It returns an error only when the erase must stop.
-//
-// An erase of an earlier attempt that a power cut interrupted goes on by itself when the disk has power again, and the disk refuses reads and
-// writes until it has ended. It is waited for, and proves nothing here: its marks are not known any more.
 func (e *eraser) eraseByDevice(ctx context.Context) (isErased bool, err error) {
-	disk, canErase := e.disk.(SelfEraser)
-	if !canErase {
+	disk, drive := e.selfEraser()
+	if drive == nil {
 		return false, nil
 	}
-	if err := e.waitForDevice(ctx, disk); err != nil {
-		e.addNote(fmt.Sprintf("an earlier erase by the disk: %v", err))
+	if e.twin != "" {
+		e.addNote("it is the same disk as " + e.twin + ", so it is not told to erase itself: an erase by one path would end what the other one does")
+		return false, nil
 	}
-	methods, err := disk.EraseMethods()
+	methods, err := drive.Methods()
 	if err != nil {
 		e.addNote(err.Error())
 	}
 	for _, method := range methods {
-		if ctx.Err() != nil {
-			return false, ctx.Err()
-		}
-		verified, err := e.tryMethod(ctx, disk, method)
-		if err == nil {
-			e.method, e.note = method, strings.TrimPrefix(e.note+"; "+verified, "; ")
-			e.written.Store(e.size)
-			e.showDone(e.size)
+		verified, err := e.tryMethod(ctx, disk, drive, method)
+		switch {
+		case err == nil:
+			e.finishMethod(method, verified)
 			return true, nil
+		case ctx.Err() != nil:
+			return false, ctx.Err()
+		case errors.Is(err, errStillErasing):
+			return false, fmt.Errorf("%s: %w", method, err)
 		}
 		e.showDone(0)
 		e.addNote(fmt.Sprintf("%s failed: %v", method, err))
+		// Without it the disk refuses what is tried next.
+		if err := drive.Recover(); err != nil {
+			e.addNote(err.Error())
+		}
 	}
-	if ctx.Err() != nil {
-		return false, ctx.Err()
-	}
-	if err := disk.RecoverErase(); err != nil {
-		e.addNote(err.Error())
-	}
-	return false, nil
+	return e.eraseByDiscard(ctx, disk, drive)
 }
 
-// stateParts is the number of parts in which a disk counts its progress.
-const stateParts = 65536
+// finishMethod keeps by which method the disk was erased and how that was verified.
+func (e *eraser) finishMethod(method hardware.EraseMethod, verified string) {
+	e.method, e.verified = method, verified
+	e.written.Store(e.size)
+	e.showDone(e.size)
+}
+
+// eraseByDiscard has a disk deallocate every block that guarantees zeros in their place, and reads every byte back. A disk may ignore a part of what
+// it is told to deallocate, so that samples would prove nothing.
+func (e *eraser) eraseByDiscard(ctx context.Context, disk SelfEraser, drive selferase.Drive) (isErased bool, err error) {
+	if !drive.HasZerosAfterDiscard() {
+		return false, nil
+	}
+	for off := int64(0); off < e.size; off += eraseChunk {
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		if err := disk.Discard(off, min(eraseChunk, e.size-off)); err != nil {
+			e.addNote(fmt.Sprintf("%s failed: %v", hardware.MethodDiscard, err))
+			return false, nil
+		}
+	}
+	if err := errors.Join(disk.Sync(), disk.DropCache()); err != nil {
+		return false, err
+	}
+	for off := int64(0); off < e.size; off += blockSize {
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		at, err := e.contentIn(gpt.Extent{Offset: off, Size: min(blockSize, e.size-off)})
+		if err != nil || at >= 0 {
+			e.showDone(0)
+			e.addNote(fmt.Sprintf("%s failed: byte %d is not zero", hardware.MethodDiscard, at))
+			return false, err
+		}
+		e.showDone(off)
+	}
+	e.finishMethod(hardware.MethodDiscard, "every byte was read as zero")
+	return true, nil
+}
 
 // showDone shows how many bytes of the disk are erased, of those that the disk erases itself.
 func (e *eraser) showDone(done int64) {
@@ -88,10 +164,7 @@ func (e *eraser) addNote(note string) { e.note = strings.TrimPrefix(e.note+"; "+
 //
 // What a disk returns after an erase is not defined: zeros, ones, or what a new key makes of the old data. So the proof is that random marks,
 // which were written before at every place that is read back, are gone. It holds also for a disk that had zeros before.
-func (e *eraser) tryMethod(ctx context.Context, disk SelfEraser, method hardware.EraseMethod) (verified string, err error) {
-	if err := disk.RecoverErase(); err != nil {
-		return "", err
-	}
+func (e *eraser) tryMethod(ctx context.Context, disk SelfEraser, drive selferase.Drive, method hardware.EraseMethod) (verified string, err error) {
 	mark := make([]byte, min(granule, e.size))
 	_, _ = rand.Read(mark) // it never fails
 	for _, off := range e.samplePlaces() {
@@ -102,10 +175,13 @@ func (e *eraser) tryMethod(ctx context.Context, disk SelfEraser, method hardware
 	if err := disk.Sync(); err != nil {
 		return "", fmt.Errorf("writing the marks: %w", err)
 	}
-	if err := disk.BeginErase(method); err != nil {
+	if err := drive.Begin(method); err != nil {
 		return "", err
 	}
-	if err := e.waitForDevice(ctx, disk); err != nil {
+	if err := e.waitForDevice(ctx, drive, drive.Estimate(method)); err != nil {
+		return "", err
+	}
+	if err := disk.DropCache(); err != nil {
 		return "", err
 	}
 	isZero, err := e.checkMarksGone(mark)
@@ -120,7 +196,7 @@ func (e *eraser) tryMethod(ctx context.Context, disk SelfEraser, method hardware
 	if !isZero {
 		reads = "other content than before"
 	}
-	return fmt.Sprintf("verified: random marks at %d places are gone, the disk returns %s there", sampleCount, reads), nil
+	return fmt.Sprintf("random marks at %d places are gone, the disk returns %s there", sampleCount, reads), nil
 }
 
 // clearEnds clears the first and the last MiB of the disk and reads them back.
@@ -143,10 +219,15 @@ func (e *eraser) clearEnds() error {
 	return nil
 }
 
-// waitForDevice returns when the disk does not erase itself any more, with an error when that failed.
-func (e *eraser) waitForDevice(ctx context.Context, disk SelfEraser) error {
-	for {
-		state, err := disk.EraseState()
+// waitForDevice returns when the disk does not erase itself any more, with an error when that failed or takes too long. The estimate is the disk's
+// own, 0 when it has none.
+func (e *eraser) waitForDevice(ctx context.Context, drive selferase.Drive, estimate time.Duration) error {
+	limit := eraseMargin + 2*estimate
+	if estimate == 0 {
+		limit += time.Duration(e.size/slowestErase) * time.Second
+	}
+	for waited := time.Duration(0); ; waited += erasePoll {
+		state, err := drive.State()
 		switch {
 		case err != nil:
 			return err
@@ -154,8 +235,11 @@ func (e *eraser) waitForDevice(ctx context.Context, disk SelfEraser) error {
 			return errors.New("the disk reports that its erase failed")
 		case !state.IsRunning:
 			return nil
+		case waited > limit:
+			return fmt.Errorf("the disk is %w itself after %s, with %d %% done: expected at most %s; look at the disk, or replace it",
+				errStillErasing, waited, 100*state.Done/selferase.Parts, limit)
 		}
-		e.showDone(e.size / stateParts * int64(state.Done))
+		e.showDone(e.size / selferase.Parts * int64(state.Done))
 		if err := e.reports.client.config.Clock.Sleep(ctx, erasePoll); err != nil {
 			return err
 		}

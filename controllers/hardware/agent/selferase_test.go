@@ -11,6 +11,7 @@ import (
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/nvme"
+	"github.com/ingot-dev/ingot/controllers/hardware/agent/selferase"
 )
 
 // errStatus is what a controller answers to a command that it refuses.
@@ -40,10 +41,9 @@ func newNVMeDisk(sanicap, oacs, fna byte) *nvmeDisk {
 	return d
 }
 
-func (d *nvmeDisk) EraseMethods() ([]hardware.EraseMethod, error) { return d.drive.Methods() }
-func (d *nvmeDisk) BeginErase(m hardware.EraseMethod) error       { return d.drive.Begin(m) }
-func (d *nvmeDisk) EraseState() (nvme.State, error)               { return d.drive.State() }
-func (d *nvmeDisk) RecoverErase() error                           { return d.drive.Recover() }
+func (d *nvmeDisk) EraseDrive() selferase.Drive { return &d.drive }
+func (d *nvmeDisk) DropCache() error            { return nil }
+func (d *nvmeDisk) Discard(off, n int64) error  { return d.ZeroRange(off, n) }
 
 // WriteAt fails while a sanitize runs or has failed, as a controller's writes do.
 func (d *nvmeDisk) WriteAt(p []byte, off int64) (int, error) {

@@ -11,7 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
-	"github.com/ingot-dev/ingot/controllers/hardware/agent/nvme"
+	"github.com/ingot-dev/ingot/controllers/hardware/agent/selferase"
 )
 
 const (
@@ -35,8 +35,8 @@ type Device struct {
 	direct *os.File
 	info   hardware.Disk
 	sector int64
-	// nvme is nil for a disk of another kind.
-	nvme *nvme.Drive
+	// drive is nil for a disk without commands of its own.
+	drive selferase.Drive
 }
 
 // OpenDevice opens the block device at info.Name exclusively: it fails for a device that is mounted or otherwise in use.
@@ -50,9 +50,7 @@ func OpenDevice(info hardware.Disk, sectorSize int64) (*Device, error) {
 		return nil, errors.Join(fmt.Errorf("reading the size of %s: %w", info.Name, err), buffered.Close())
 	}
 	info.SizeBytes = size
-	device := &Device{buffered: buffered, info: info, sector: sectorSize}
-	// Another kind of disk is overwritten.
-	device.nvme, _ = nvme.Open(buffered)
+	device := &Device{buffered: buffered, info: info, sector: sectorSize, drive: openDrive(buffered)}
 	// Without direct writes everything is written through the page cache, which is slower.
 	if direct, err := os.OpenFile(info.Name, os.O_WRONLY|syscall.O_DIRECT, 0); err == nil {
 		device.direct = direct

@@ -2,8 +2,10 @@ package nvme
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/agent/selferase"
 )
 
 // Drive is one namespace of an NVMe disk.
@@ -77,17 +79,41 @@ func (d *Drive) format(erase secureErase) error {
 }
 
 // State returns how far the sanitize operation is. A disk without sanitize has none that runs.
-func (d *Drive) State() (State, error) {
+func (d *Drive) State() (selferase.State, error) {
+	data, err := d.readSanitizeLog()
+	if err != nil || data == nil {
+		return selferase.State{}, err
+	}
+	return parseSanitizeLog(data)
+}
+
+// readSanitizeLog returns the Sanitize Status log page, nil for a disk without sanitize.
+func (d *Drive) readSanitizeLog() ([]byte, error) {
 	controller := identify(cnsController, 0)
 	if err := d.Admin(controller); err != nil {
-		return State{}, fmt.Errorf("asking the controller what it can do: %w", err)
+		return nil, fmt.Errorf("asking the controller what it can do: %w", err)
 	}
 	if c, err := parseController(controller.Data); err != nil || !c.SanitizeBlock && !c.SanitizeCrypto {
-		return State{}, err
+		return nil, err
 	}
 	log := sanitizeLog()
 	if err := d.Admin(log); err != nil {
-		return State{}, fmt.Errorf("reading the state of the sanitize operation: %w", err)
+		return nil, fmt.Errorf("reading the state of the sanitize operation: %w", err)
 	}
-	return parseSanitizeLog(log.Data)
+	return log.Data, nil
+}
+
+// Estimate returns how long the disk says that a sanitize takes. A format has ended when Begin returns.
+func (d *Drive) Estimate(method hardware.EraseMethod) time.Duration {
+	data, err := d.readSanitizeLog()
+	if err != nil {
+		return 0
+	}
+	return parseEstimate(data, method)
+}
+
+// HasZerosAfterDiscard reports whether deallocated blocks read as zeros (DLFEAT).
+func (d *Drive) HasZerosAfterDiscard() bool {
+	controller, namespace := identify(cnsController, 0), identify(cnsNamespace, d.Namespace)
+	return d.Admin(controller) == nil && d.Admin(namespace) == nil && hasZerosAfterDeallocate(controller.Data, namespace.Data)
 }

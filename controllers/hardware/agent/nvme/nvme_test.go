@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/agent/selferase"
 )
 
 func TestTheCommandsHaveTheBytesOfTheSpecification(t *testing.T) {
@@ -89,7 +90,7 @@ func TestTheMethodThatProvesMostComesFirstAndNoneErasesAnotherNamespace(t *testi
 }
 
 func TestTheStateOfASanitizeIsRead(t *testing.T) {
-	for status, expected := range map[uint16]State{
+	for status, expected := range map[uint16]selferase.State{
 		0: {}, 1: {}, 2: {IsRunning: true, Done: 0x8000}, 3: {HasFailed: true}, 4: {}, 0x102: {IsRunning: true, Done: 0x8000},
 	} {
 		data := make([]byte, logBytes)

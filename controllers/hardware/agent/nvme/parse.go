@@ -3,8 +3,10 @@ package nvme
 import (
 	"encoding/binary"
 	"errors"
+	"time"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/agent/selferase"
 )
 
 // errShort is returned for a data structure that is shorter than the specification says.
@@ -64,26 +66,40 @@ func parseNamespace(data []byte) (namespaceLayout, error) {
 	}, nil
 }
 
-// State is how far the sanitize operation of a disk is.
-type State struct {
-	// IsRunning is true while the disk erases itself and refuses reads and writes; HasFailed when its last operation failed.
-	IsRunning, HasFailed bool
-	// Done is the part that is done, of 65536, while IsRunning.
-	Done int
-}
-
 // parseSanitizeLog reads the Sanitize Status log page (figure 246).
-func parseSanitizeLog(data []byte) (State, error) {
+func parseSanitizeLog(data []byte) (selferase.State, error) {
 	if len(data) < 4 {
-		return State{}, errShort
+		return selferase.State{}, errShort
 	}
 	const running, failed = 2, 3
 	status := binary.LittleEndian.Uint16(data[2:]) & 0x7
-	state := State{IsRunning: status == running, HasFailed: status == failed}
+	state := selferase.State{IsRunning: status == running, HasFailed: status == failed}
 	if state.IsRunning {
 		state.Done = int(binary.LittleEndian.Uint16(data))
 	}
 	return state, nil
+}
+
+// parseEstimate reads how long the disk says that a sanitize operation takes, which is 0 when it does not say (figure 246).
+func parseEstimate(data []byte, method hardware.EraseMethod) time.Duration {
+	const unknown = 0xFFFFFFFF
+	at, isKnown := map[hardware.EraseMethod]int{hardware.MethodSanitizeBlock: 12, hardware.MethodSanitizeCrypto: 16}[method]
+	if !isKnown || len(data) < at+4 {
+		return 0
+	}
+	seconds := binary.LittleEndian.Uint32(data[at:])
+	if seconds == unknown {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// hasZerosAfterDeallocate reads whether the controller deallocates blocks (ONCS bit 2, Dataset Management) and whether these read as zeros (DLFEAT
+// bits 2:0, figure 97 of the NVM Command Set).
+func hasZerosAfterDeallocate(controller, namespace []byte) bool {
+	const deallocates, zeros = 1 << 2, 0b001
+	return len(controller) >= identifyBytes && len(namespace) >= identifyBytes &&
+		binary.LittleEndian.Uint16(controller[520:])&deallocates != 0 && namespace[33]&0b111 == zeros
 }
 
 // Methods returns the methods by which the disk can erase the namespace, the one that proves most first: a sanitize reaches spare blocks and caches
