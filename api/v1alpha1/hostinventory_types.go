@@ -42,6 +42,9 @@ type HostInventory struct {
 	// biosVersion of the server.
 	// +optional
 	BIOSVersion string `json:"biosVersion,omitempty"`
+	// secureBoot is whether the firmware refuses programs that are not signed for it, as the BMC told it when the host was inspected; absent while unknown.
+	// +optional
+	SecureBoot SecureBootState `json:"secureBoot,omitempty"`
 	// biosDate is the date of that version as the firmware tells it; absent while no agent has read it.
 	// +optional
 	BIOSDate string `json:"biosDate,omitempty"`
@@ -223,3 +226,7 @@ type ExpectedGPUs struct {
 	// +required
 	Count int32 `json:"count"`
 }
+
+// SecureBootState is whether Secure Boot is on.
+// +kubebuilder:validation:Enum=On;Off
+type SecureBootState string

@@ -125,11 +125,27 @@ type NetbootSpec struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=2
 	Ways []BootWay `json:"ways,omitempty"`
+	// secureBoot says what is done with a server whose Secure Boot is on. Refuse, the default: it is not powered on, and its host says SecureBootOn, because
+	// iPXE and boot media are not signed. Signed: it is booted, because what the provisioning network serves it is signed by keys that its firmware has.
+	// +optional
+	SecureBoot SecureBootPolicy `json:"secureBoot,omitempty"`
 	// network is how a server brings up its network while Ingot's agent works on it. Absent: an untagged boot NIC, and DHCP or router
 	// advertisements. The node's own network is spec.network.
 	// +optional
 	Network *NetbootNetworkSpec `json:"network,omitempty"`
 }
+
+// SecureBootPolicy is what is done with servers whose Secure Boot is on.
+// +kubebuilder:validation:Enum=Refuse;Signed
+type SecureBootPolicy string
+
+// Policies for servers whose Secure Boot is on.
+const (
+	// SecureBootRefuse does not power them on.
+	SecureBootRefuse SecureBootPolicy = "Refuse"
+	// SecureBootSigned boots them, because what they boot is signed.
+	SecureBootSigned SecureBootPolicy = "Signed"
+)
 
 // BootWay is a way to boot Ingot's agent on a server:
 //   - Network: PXE or HTTP boot of the boot NIC. Who knows the MAC address and is on that network can get the token of an attempt.

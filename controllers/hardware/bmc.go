@@ -48,10 +48,23 @@ type BMC interface {
 	// ejects such images. Images with other names are somebody else's and stay; it fails with Conflict where they take every slot, and with
 	// Unsupported where the BMC has none.
 	SetVirtualMedia(ctx context.Context, imageURL string) error
+	// SecureBoot returns whether the next boot enforces Secure Boot, and the name of the setting that decides it. A BMC that does not tell returns
+	// SecureBootUnknown and no error.
+	SecureBoot(ctx context.Context) (state SecureBootState, setting string, err error)
 	// Inventory returns the hardware that the BMC reports, completely: fields that it does not report are empty, and when one of its resources
 	// cannot be read Inventory fails, so that the caller repeats it. It ends when ctx does.
 	Inventory(ctx context.Context) (Inventory, error)
 }
+
+// SecureBootState is whether the firmware of a server refuses programs that nobody it knows has signed.
+type SecureBootState string
+
+// States of Secure Boot.
+const (
+	SecureBootUnknown SecureBootState = ""
+	SecureBootOn      SecureBootState = "On"
+	SecureBootOff     SecureBootState = "Off"
+)
 
 // PowerState is the power state of a server.
 type PowerState string
@@ -100,11 +113,13 @@ type Inventory struct {
 	Model        string `json:"model,omitempty"`
 	SerialNumber string `json:"serialNumber,omitempty"`
 	// SystemUUID is the DMI product UUID that the agent reads. The UUID that a BMC reports is never compared with it.
-	SystemUUID   string `json:"systemUUID,omitempty"`
-	BIOSVersion  string `json:"biosVersion,omitempty"`
-	Architecture string `json:"architecture,omitempty"`
-	CPUModel     string `json:"cpuModel,omitempty"`
-	CPUThreads   int    `json:"cpuThreads,omitempty"`
+	SystemUUID  string `json:"systemUUID,omitempty"`
+	BIOSVersion string `json:"biosVersion,omitempty"`
+	// SecureBoot is that of the next boot, as the BMC told it.
+	SecureBoot   SecureBootState `json:"secureBoot,omitempty"`
+	Architecture string          `json:"architecture,omitempty"`
+	CPUModel     string          `json:"cpuModel,omitempty"`
+	CPUThreads   int             `json:"cpuThreads,omitempty"`
 	// CPUSockets, CPUCores, NUMANodes, BIOSDate and TPMVersion are told by an agent only.
 	CPUSockets int    `json:"cpuSockets,omitempty"`
 	CPUCores   int    `json:"cpuCores,omitempty"`

@@ -50,6 +50,9 @@ type Host struct {
 	BMC Endpoint
 	// BootWays are the ways in which the agent may be booted, BootNetwork and BootMedia, in the order of preference. Empty means BootNetwork.
 	BootWays []BootSource
+	// HasSignedBoot says that what the server boots over the network is signed for its Secure Boot. Without it a server whose Secure Boot is on is not
+	// powered on.
+	HasSignedBoot bool
 }
 
 // String returns namespace/name.
@@ -210,6 +213,7 @@ const (
 const (
 	ReasonHostRecordUnavailable Reason = "HostRecordUnavailable" // the progress of the attempt cannot be read or written
 	ReasonAttemptConflict       Reason = "AttemptConflict"       // the call is for another attempt or other work than the one under way
+	ReasonSecureBootOn          Reason = "SecureBootOn"          // the firmware would refuse what the server is to boot, so that it is not powered on
 	ReasonBootMACConflict       Reason = "BootMACConflict"       // another host has the boot MAC address of the host, so that the boot service serves neither
 )
 

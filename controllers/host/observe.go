@@ -134,6 +134,11 @@ func bootWays(provider *v1alpha1.NodeProvider) (ways []hardware.BootSource) {
 	return ways
 }
 
+// hasSignedBoot reports whether servers whose Secure Boot is on are booted.
+func hasSignedBoot(provider *v1alpha1.NodeProvider) bool {
+	return provider.Spec.Redfish != nil && provider.Spec.Redfish.Netboot.SecureBoot == v1alpha1.SecureBootSigned
+}
+
 // observe gathers the facts. An error means that the API server did not answer; a problem of the host or its BMC is a fact.
 func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvider, host *metal3.BareMetalHost, record *v1alpha1.HostRecord) (observation, error) {
 	obs := observation{
@@ -142,7 +147,7 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 			ErasePolicy:          v1alpha1.EraseMetadata,
 			GenerationObservedAt: r.generations.observedSince(client.ObjectKeyFromObject(host), host.Generation, r.Clock.Now()),
 		},
-		target: hardware.Host{UID: string(host.UID), Namespace: host.Namespace, Name: host.Name, BootMAC: strings.ToLower(host.Spec.BootMACAddress), BootWays: bootWays(provider)},
+		target: hardware.Host{UID: string(host.UID), Namespace: host.Namespace, Name: host.Name, BootMAC: strings.ToLower(host.Spec.BootMACAddress), BootWays: bootWays(provider), HasSignedBoot: hasSignedBoot(provider)},
 	}
 	obs.facts.BootProblem, obs.facts.BootReason = bootProblem(provider, host)
 	if e := provider.Spec.Erase; e != nil && e.OnRelease != "" {

@@ -39,6 +39,8 @@ type Personality struct {
 	RenumbersNICs bool `json:"renumbersNICs"`
 	// MediaUnderSystem puts virtual media under the system and not under the manager.
 	MediaUnderSystem bool `json:"mediaUnderSystem"`
+	// SecureBoot are the members of the system's resource SecureBoot; nil: the system has none.
+	SecureBoot map[string]any `json:"secureBoot"`
 	// NoMedia leaves the collection of virtual media empty.
 	NoMedia bool `json:"noMedia"`
 	// Resources are those of a product; nil: those that follow from the hardware. ProductNamed sets them.

@@ -2,6 +2,7 @@ package bmc
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"strings"
 
@@ -103,6 +104,10 @@ func (t tree) addSystem(path string, inventory hardware.Inventory, personality P
 		"Links": map[string]any{"Chassis": []any{ref(pathChassis + "/1")}, "ManagedBy": []any{ref(pathManager)}},
 	}
 	t.add(path, "#ComputerSystem.v1_22_0.ComputerSystem", system)
+	if personality.SecureBoot != nil {
+		system["SecureBoot"] = ref(path + "/SecureBoot")
+		t.add(path+"/SecureBoot", "#SecureBoot.v1_1_2.SecureBoot", maps.Clone(personality.SecureBoot))
+	}
 	if settings := personality.pathSettings(); settings != "" {
 		if !personality.Boot.Settings.Unlinked {
 			system["@Redfish.Settings"] = map[string]any{"@odata.type": "#Settings.v1_3_5.Settings", "SettingsObject": ref(settings)}

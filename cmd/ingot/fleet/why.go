@@ -261,6 +261,7 @@ var nextSteps = map[string]string{
 	v1alpha1.ReasonSameServer:              "two hosts are one server, and what runs there keeps running: delete or correct the host that is wrong, not the one that has this Machine; ingot hosts names both",
 	v1alpha1.ReasonServerOff:               "look at the power supplies of HOST and at its BMC's log: the condition's message says why the server is still off",
 	v1alpha1.ReasonPoweredOff:              "when the work on HOST is done: ingot drain MACHINE --undo",
+	string(hardware.ReasonSecureBootOn):    "turn Secure Boot off in the firmware of HOST, by the setting that the message names, or serve it signed programs and set spec.redfish.netboot.secureBoot of its NodeProvider to Signed",
 	string(hardware.ReasonBootMACConflict): "correct spec.bootMACAddress of one of the hosts that the message names: the boot service serves neither",
 	v1alpha1.ReasonProvisioningTimedOut:    "look at the log of the agent (ingot why --log HOST), or at the console of HOST; the step that it stopped at is in the condition's message",
 	v1alpha1.ReasonJoinTimedOut:            "look at the console of HOST: journalctl -u kubelet -u cloud-final",

@@ -62,6 +62,7 @@ func mergeInventories(known *hardware.Inventory, reported hardware.Inventory) ha
 	merged.Model = cmp.Or(reported.Model, known.Model)
 	merged.SerialNumber = cmp.Or(reported.SerialNumber, known.SerialNumber)
 	merged.BIOSVersion = cmp.Or(reported.BIOSVersion, known.BIOSVersion)
+	merged.SecureBoot = reported.SecureBoot
 	byAgent := known.SystemUUID != ""
 	merged.Architecture = mergedValue(byAgent, known.Architecture, reported.Architecture)
 	merged.CPUModel = mergedValue(byAgent, known.CPUModel, reported.CPUModel)

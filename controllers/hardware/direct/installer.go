@@ -256,6 +256,9 @@ func (i *Installer) bootFromNetwork(ctx context.Context, host hardware.Host, s n
 	if err != nil {
 		return err
 	}
+	if err := i.checkSecureBoot(ctx, bmc, host); err != nil {
+		return err
+	}
 	way, boot, err := i.prepareBoot(ctx, bmc, host, s, newStep)
 	if err != nil {
 		return err

@@ -74,9 +74,12 @@ func missingMACs(known, found []hardware.NIC) []string {
 	return missing
 }
 
-// mergeRegistered returns the inventory to store for the agent's. The serial number of the BMC is kept where there is one, as it is
+// mergeRegistered returns the inventory to store for the agent's. Secure Boot is what the BMC told, because the agent does not. The serial number of the BMC is kept where there is one, as it is
 // when the host is inspected, so that the next boot of another server differs from it too.
 func mergeRegistered(known *hardware.Inventory, found hardware.Inventory) hardware.Inventory {
+	if known != nil {
+		found.SecureBoot = known.SecureBoot
+	}
 	if known != nil && identity.SerialNumber(known.SerialNumber) != "" {
 		found.SerialNumber = known.SerialNumber
 	}

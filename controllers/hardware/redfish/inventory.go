@@ -49,7 +49,7 @@ func (b *bmc) Inventory(ctx context.Context) (hardware.Inventory, error) {
 		if err != nil {
 			return err
 		}
-		for _, read := range []func(*system) error{w.readSystemValues, w.readProcessors, w.readNICs, w.readDisks, w.readPCIDevices} {
+		for _, read := range []func(*system) error{w.readSystemValues, w.readProcessors, w.readNICs, w.readDisks, w.readPCIDevices, w.readSecureBoot} {
 			if err := read(s); err != nil {
 				return err
 			}

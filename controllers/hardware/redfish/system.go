@@ -41,6 +41,7 @@ type systemLinks struct {
 	Storage            schemas.Link
 	SimpleStorage      schemas.Link
 	VirtualMedia       schemas.Link
+	SecureBoot         schemas.Link
 	PCIeDevices        schemas.Links
 	PCIeFunctions      schemas.Links
 	Links              struct {

@@ -17,6 +17,7 @@ const classGPU = "030200"
 func HostInventory(i hardware.Inventory, before *v1alpha1.HostInventory) *v1alpha1.HostInventory {
 	out := &v1alpha1.HostInventory{
 		Manufacturer: i.Manufacturer, Model: i.Model, SerialNumber: i.SerialNumber, SystemUUID: i.SystemUUID,
+		SecureBoot:  v1alpha1.SecureBootState(i.SecureBoot),
 		BIOSVersion: i.BIOSVersion, Architecture: i.Architecture,
 		CPUModel: i.CPUModel, CPUThreads: int32(i.CPUThreads), MemoryBytes: i.MemoryBytes,
 		CPUSockets: int32(i.CPUSockets), CPUCores: int32(i.CPUCores), NUMANodes: int32(i.NUMANodes), BIOSDate: i.BIOSDate, TPMVersion: i.TPMVersion,
@@ -47,6 +48,7 @@ func HardwareInventory(kept *v1alpha1.HostInventory) *hardware.Inventory {
 	}
 	out := &hardware.Inventory{
 		Manufacturer: kept.Manufacturer, Model: kept.Model, SerialNumber: kept.SerialNumber, SystemUUID: kept.SystemUUID,
+		SecureBoot:  hardware.SecureBootState(kept.SecureBoot),
 		BIOSVersion: kept.BIOSVersion, Architecture: kept.Architecture,
 		CPUModel: kept.CPUModel, CPUThreads: int(kept.CPUThreads), MemoryBytes: kept.MemoryBytes, DeviceSource: hardware.DeviceSource(kept.GPUSource),
 		CPUSockets: int(kept.CPUSockets), CPUCores: int(kept.CPUCores), NUMANodes: int(kept.NUMANodes), BIOSDate: kept.BIOSDate, TPMVersion: kept.TPMVersion,

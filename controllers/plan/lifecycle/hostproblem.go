@@ -89,6 +89,7 @@ var failureKinds = map[string]string{
 	string(hardware.ReasonCancelled):            "the attempt was called off",
 	string(hardware.ReasonDeadlineExceeded):     "the time of the attempt is over",
 	string(hardware.ReasonAttemptConflict):      "other work is under way on it",
+	string(hardware.ReasonSecureBootOn):         "its Secure Boot is on, and what it would boot is not signed",
 	string(hardware.ReasonBootMACConflict):      "another host has its boot MAC address, so the boot service serves neither",
 }
 
