@@ -1,8 +1,11 @@
 package vm_test
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -49,13 +52,16 @@ func TestANodeIsRolledInPlace(t *testing.T) {
 	}
 }
 
-// TestAStrangerIsNotAnswered boots a server that nobody has registered from the network, beside one that is installed.
-func TestAStrangerIsNotAnswered(t *testing.T) {
+// strangerMAC is that of a server that nobody has registered.
+const strangerMAC = "52:54:00:aa:00:99"
+
+// TestAStrangerIsListedAndNotAnswered boots a server that nobody has registered from the network, beside one that is installed.
+func TestAStrangerIsListedAndNotAnswered(t *testing.T) {
 	needAll(t)
 	s := newSite(t, variant{})
 	stranger, err := qemu.New(qemu.Options{
 		Name: "stranger", Dir: s.env.Dir, FirmwareCode: firmwareCode, FirmwareVars: firmwareVars, MemoryMiB: 512,
-		UUID: "13121110-1514-1716-1819-1a1b1c1d1e1f", MAC: "52:54:00:aa:00:99", Tap: "tap1",
+		UUID: "13121110-1514-1716-1819-1a1b1c1d1e1f", MAC: strangerMAC, Tap: "tap1",
 		NextBoot: func() hardware.BootSource { return hardware.BootNetwork },
 	})
 	if err := errors.Join(err, lab.AddTap("tap1")); err != nil {
@@ -75,6 +81,17 @@ func TestAStrangerIsNotAnswered(t *testing.T) {
 	})
 	stranger.Close()
 	s.installPlain()
+	program, err := s.env.Program("ingot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.until("the stranger is listed", func() error {
+		list, err := exec.CommandContext(t.Context(), program, "hosts", "--strangers", "--kubeconfig", s.env.Management.KubeconfigPath()).CombinedOutput()
+		if err == nil && !bytes.Contains(list, []byte(strangerMAC)) {
+			err = fmt.Errorf("the list: %s", list)
+		}
+		return err
+	})
 }
 
 // node returns the node of a Machine.

@@ -25,6 +25,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/imagebuilder/bootcheck"
 	"github.com/ingot-dev/ingot/imagebuilder/pack"
 	"github.com/ingot-dev/ingot/test/bmc"
 	"github.com/ingot-dev/ingot/test/environment"
@@ -117,6 +118,8 @@ type variant struct {
 	isForNodes bool
 	// bootsByHTTP: the server's firmware boots by HTTP instead of PXE.
 	bootsByHTTP bool
+	// hasSecureBoot: the server's firmware starts what Microsoft or its owner has signed, as servers are delivered.
+	hasSecureBoot bool
 	// ways to boot the agent; empty: the network.
 	ways []v1alpha1.BootWay
 }
@@ -181,13 +184,17 @@ func (s *site) startServer(ctx context.Context) error {
 	}
 	log := slog.New(slog.DiscardHandler)
 	const uuid = "03020100-0504-0706-0809-0a0b0c0d0e0f"
+	firmware := bootcheck.Firmware{Code: firmwareCode, Vars: firmwareVars}
+	if s.hasSecureBoot {
+		firmware = bootcheck.SecureFirmware
+	}
 	var devices []string
 	if s.isForNodes {
 		devices = append(devices, "edu")
 	}
 	var err error
 	s.server, err = qemu.New(qemu.Options{
-		Name: "server-1", Dir: s.env.Dir, FirmwareCode: firmwareCode, FirmwareVars: firmwareVars, MemoryMiB: 2048, CPUs: 2, UUID: uuid, MAC: bootMAC, Tap: "tap0",
+		Name: "server-1", Dir: s.env.Dir, FirmwareCode: firmware.Code, FirmwareVars: firmware.Vars, SecureBoot: firmware.SecureBoot, MemoryMiB: 2048, CPUs: 2, UUID: uuid, MAC: bootMAC, Tap: "tap0",
 		Devices: devices, HTTPBoot: s.bootsByHTTP, Media: s.medium,
 		Disks: []qemu.Disk{{Path: s.disk, Bus: "nvme", Serial: "DRIVE0"}}, NextBoot: func() hardware.BootSource { return s.bmc.TakeBoot() }, Log: log,
 	})

@@ -35,6 +35,8 @@ type Options struct {
 	Dir string
 	// Firmware are the files of OVMF: the code, and the variables of a machine that was never booted.
 	FirmwareCode, FirmwareVars string
+	// SecureBoot says that the variables switch Secure Boot on.
+	SecureBoot bool
 	// MemoryMiB and CPUs are its size.
 	MemoryMiB, CPUs int
 	// UUID is its DMI UUID.
@@ -223,11 +225,15 @@ func (m *Machine) run(boot hardware.BootSource) (*process, error) {
 // arguments are those of QEMU.
 func (m *Machine) arguments(socket string, boot hardware.BootSource) []string {
 	o := m.options
-	args := []string{"-name", o.Name, "-machine", "q35", "-m", strconv.Itoa(o.MemoryMiB), "-smp", strconv.Itoa(max(o.CPUs, 1)), "-uuid", o.UUID,
+	args := []string{"-name", o.Name, "-machine", "q35,smm=on", "-m", strconv.Itoa(o.MemoryMiB), "-smp", strconv.Itoa(max(o.CPUs, 1)), "-uuid", o.UUID,
 		"-nodefaults", "-display", "none", "-serial", "stdio", "-action", "reboot=shutdown", "-qmp", "unix:" + socket + ",server=on,wait=off",
 		"-device", "virtio-rng-pci",
 		"-drive", "if=pflash,format=raw,readonly=on,file=" + o.FirmwareCode, "-drive", "if=pflash,format=raw,file=" + m.path("vars.fd")}
 	args = append(args, bootcheck.ProcessorArguments(o.Accelerate)...)
+	if o.SecureBoot {
+		// Only the firmware itself may change the variables.
+		args = append(args, "-global", "driver=cfi.pflash01,property=secure,value=on", "-global", "ICH9-LPC.disable_s3=1")
+	}
 	first := func(source hardware.BootSource, otherwise int) string {
 		if source == boot {
 			return "0"
