@@ -164,6 +164,28 @@ func loadNamed(log *slog.Logger, arguments []string) error {
 	return nil
 }
 
+// endErases waits for the SCSI disks that have no size because they erase themselves since before a power cut. One that cannot be asked stays
+// without size, which the erase reports.
+func endErases(ctx context.Context, log *slog.Logger, root fs.FS) {
+	_, unusable, err := sysfs.ReadDisks(root)
+	if err != nil {
+		return // openDisks reports it.
+	}
+	var waiting sync.WaitGroup
+	for _, disk := range unusable {
+		if disk.SizeBytes > 0 || !strings.HasPrefix(disk.Name, "/dev/sd") {
+			continue
+		}
+		waiting.Go(func() {
+			log.Info("a disk has no size: if it is erasing itself, it is waited for", "disk", disk.Disk.String())
+			if err := blockdev.EndErase(ctx, agent.SystemClock{}, disk.Name); err != nil {
+				log.Error("waiting for a disk", "disk", disk.Disk.String(), "error", err)
+			}
+		})
+	}
+	waiting.Wait()
+}
+
 // openDisks opens all disks of the server, after their write protection was lifted, and returns what cannot be written as unusable. It
 // fails when a disk cannot be opened: an erase that left out this disk would succeed, and the next tenant could read the former tenant's
 // data on it.

@@ -28,6 +28,8 @@ func prepareMachine(context.Context, *slog.Logger, fs.FS, cmdline.Arguments, fun
 
 func loadNamed(*slog.Logger, []string) error { return errors.ErrUnsupported }
 
+func endErases(context.Context, *slog.Logger, fs.FS) {}
+
 func openDisks(fs.FS) ([]agent.Disk, []hardware.UnusableDisk, error) {
 	return nil, nil, errors.ErrUnsupported
 }

@@ -71,10 +71,11 @@ func run(ctx context.Context, log *slog.Logger, root fs.FS, line cmdline.Argumen
 			inventory, err := sysfs.ReadInventory(root)
 			return inventory, errors.Join(waitErr, err)
 		},
-		Disks: func(context.Context) ([]agent.Disk, []hardware.UnusableDisk, error) {
+		Disks: func(ctx context.Context) ([]agent.Disk, []hardware.UnusableDisk, error) {
 			if err := waitForDisks(); err != nil {
 				return nil, nil, err
 			}
+			endErases(ctx, log, root)
 			return openDisks(root)
 		},
 	})

@@ -21,6 +21,13 @@
 // Blocks of zeros are cleared with ZeroRange instead of being written. They are skipped only when this run has already cleared the whole
 // disk.
 //
+// # Erasing
+//
+// In a full erase a disk erases itself by its own command where it has one (packages nvme, scsi and ata). What it returns afterwards is not
+// defined, so random marks are written before, and the proof is that they are gone. A way that fails is followed by the next one: deallocation where
+// the disk guarantees zeros, with every byte read back, and at last an overwrite. An attempt first ends what a power cut has left: an operation that
+// goes on, one that has failed, or a password.
+//
 // # Config drive
 //
 // The config drive becomes the last partition of the disk, in the image's own GUID partition table: the table is changed while the first
