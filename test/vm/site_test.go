@@ -184,9 +184,9 @@ func (s *site) startServer(ctx context.Context) error {
 	}
 	log := slog.New(slog.DiscardHandler)
 	const uuid = "03020100-0504-0706-0809-0a0b0c0d0e0f"
-	firmware := bootcheck.Firmware{Code: firmwareCode, Vars: firmwareVars}
+	firmware, personality := bootcheck.Firmware{Code: firmwareCode, Vars: firmwareVars}, bmc.Personality{}
 	if s.hasSecureBoot {
-		firmware = bootcheck.SecureFirmware
+		firmware, personality.SecureBoot = bootcheck.SecureFirmware, map[string]any{"SecureBootEnable": true, "SecureBootCurrentBoot": "Enabled"}
 	}
 	var devices []string
 	if s.isForNodes {
@@ -206,7 +206,7 @@ func (s *site) startServer(ctx context.Context) error {
 		return err
 	}
 	s.bmc = bmc.New(bmc.Options{
-		Name: "server-1", Machine: s.server, Authority: authority, Username: "admin", Password: "not-in-any-log", Log: log,
+		Name: "server-1", Machine: s.server, Personality: personality, Authority: authority, Username: "admin", Password: "not-in-any-log", Log: log,
 		Hardware: hardware.Inventory{SystemUUID: uuid, NICs: []hardware.NIC{{MAC: bootMAC}}},
 	})
 	s.env.Secrets = append(s.env.Secrets, "not-in-any-log")

@@ -1,6 +1,7 @@
 package vm_test
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -8,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
@@ -111,4 +114,37 @@ func download(url, file string) (err error) {
 	}
 	_, err = io.Copy(out, response.Body)
 	return errors.Join(err, out.Close())
+}
+
+// TestSecureBootRefusesWhatIsNotSigned has a server with Secure Boot on: it is not powered on. Where the NodeProvider says that the provisioning network
+// serves signed programs, and it serves iPXE, the firmware does what the refusal spares.
+func TestSecureBootRefusesWhatIsNotSigned(t *testing.T) {
+	needAll(t)
+	s := newSite(t, variant{hasSecureBoot: true})
+	s.order("plain", "plain")
+	s.await("the refusal", func(r *v1alpha1.HostRecord) bool {
+		return r.Status.Error != nil && r.Status.Error.Reason == string(hardware.ReasonSecureBootOn)
+	})
+	if s.server.Boots() > 0 {
+		t.Error("the server was powered on")
+	}
+	provider := &v1alpha1.NodeProvider{}
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "rack"}, provider); err != nil {
+		t.Fatal(err)
+	}
+	changed := provider.DeepCopy()
+	changed.Spec.Redfish.Netboot.SecureBoot = v1alpha1.SecureBootSigned
+	if err := s.client.Patch(t.Context(), changed, client.MergeFrom(provider)); err != nil {
+		t.Fatal(err)
+	}
+	s.until("the firmware refuses iPXE", func() error {
+		console, err := os.ReadFile(s.server.Console())
+		if bytes.Contains(console, []byte("iPXE initialising")) {
+			t.Fatal("iPXE was started")
+		}
+		if err == nil && !bytes.Contains(console, []byte("Access Denied")) {
+			err = errors.New("the console does not say so")
+		}
+		return err
+	})
 }
