@@ -108,5 +108,5 @@ func addBoot(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *sl
 	if err := addSharedAddress(mgr, s, boot, log); err != nil {
 		return err
 	}
-	return addChecks(mgr, boot)
+	return addChecks(mgr, boot, network)
 }

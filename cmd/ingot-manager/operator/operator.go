@@ -197,7 +197,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 	if err := addWebhook(mgr, s); err != nil {
 		return err
 	}
-	return addChecks(mgr, boot)
+	return addChecks(mgr, boot, network)
 }
 
 // sessionOwner returns the mark of this installation's sessions at BMCs. The uid of kube-system stands for the management cluster: it stays through
@@ -249,7 +249,7 @@ func machineTimeouts(s settings.Settings) lifecycle.Timeouts {
 	return t
 }
 
-func addChecks(mgr ctrl.Manager, boot *bootServer) error {
+func addChecks(mgr ctrl.Manager, boot *bootServer, network *provisioning) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("add the health check: %w", err)
 	}
@@ -259,7 +259,7 @@ func addChecks(mgr ctrl.Manager, boot *bootServer) error {
 		}
 		return nil
 	}
-	for name, check := range map[string]healthz.Checker{"cache": synced, "boot": boot.checkReady} {
+	for name, check := range map[string]healthz.Checker{"cache": synced, "boot": boot.checkReady, "network": network.checkReady} {
 		if err := mgr.AddReadyzCheck(name, check); err != nil {
 			return fmt.Errorf("add the readiness check %s: %w", name, err)
 		}

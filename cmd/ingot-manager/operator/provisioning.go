@@ -10,10 +10,10 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/insomniacslk/dhcp/iana"
-	"golang.org/x/sync/errgroup"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
@@ -53,7 +53,9 @@ type provisioning struct {
 	books []subnetBook
 	// noteStranger is told of requests of servers that are nobody's.
 	noteStranger func(strangers.Sighting)
-	log          *slog.Logger
+	// problems are why a service cannot answer now, by its name.
+	problems sync.Map
+	log      *slog.Logger
 }
 
 // subnetBook is a subnet and its leased addresses.
@@ -79,29 +81,64 @@ func newProvisioning(mgr ctrl.Manager, s settings.Settings, store *sessions.Stor
 // NeedLeaderElection returns false: every replica answers servers that boot.
 func (p *provisioning) NeedLeaderElection() bool { return false }
 
-// Start answers until the context ends. A server that cannot listen ends the manager, which says why.
+// bindRetry is the time until a service that cannot listen is tried again.
+const bindRetry = 5 * time.Second
+
+// Start answers until the context ends. A service that cannot listen is tried again, and meanwhile the process is not ready and says why. Without it: an
+// operator starts the process on a node where another DHCP server runs, it ends and is started again for ever, and servers that have an agent at work lose the
+// boot service that the agent reports to.
 func (p *provisioning) Start(ctx context.Context) error {
 	if p.settings.Interface == "" {
 		return nil
 	}
-	address, err := p.ownAddress()
-	if err != nil {
-		return fmt.Errorf("boot.network: %w", err)
+	var group sync.WaitGroup
+	for _, service := range []struct {
+		name      string
+		isEnabled bool
+		serve     func(context.Context, netip.Addr) error
+	}{
+		{"DHCP", p.settings.DHCP != settings.DHCPOff, p.serveDHCP},
+		{"TFTP", p.settings.TFTP, p.serveTFTP},
+		{"router advertisements", p.settings.RouterAdvertisements, func(ctx context.Context, _ netip.Addr) error { return p.answerSolicitations(ctx) }},
+	} {
+		if service.isEnabled {
+			group.Go(func() { p.keepServing(ctx, service.name, service.serve) })
+		}
 	}
-	group, serving := errgroup.WithContext(ctx)
-	if p.settings.DHCP != settings.DHCPOff {
-		group.Go(func() error { return p.serveDHCP(serving, address) })
-	}
-	if p.settings.TFTP {
-		group.Go(func() error { return p.serveTFTP(serving, address) })
-	}
-	if p.settings.RouterAdvertisements {
-		group.Go(func() error { return p.answerSolicitations(serving) })
-	}
-	if err := group.Wait(); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("boot.network: %w", err)
-	}
+	group.Wait()
 	return nil
+}
+
+// keepServing serves until the context ends.
+func (p *provisioning) keepServing(ctx context.Context, name string, serve func(context.Context, netip.Addr) error) {
+	for ctx.Err() == nil {
+		address, err := p.ownAddress()
+		if err == nil {
+			// It serves, until it returns an error.
+			p.problems.Delete(name)
+			err = serve(ctx, address)
+		}
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if before, _ := p.problems.Swap(name, err.Error()); before != err.Error() {
+			p.log.Error("a service of the provisioning network does not answer", "service", name, "err", err, "again", bindRetry)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(bindRetry):
+		}
+	}
+}
+
+// checkReady is the readiness check of the provisioning network.
+func (p *provisioning) checkReady(*http.Request) error {
+	var errs []error
+	p.problems.Range(func(name, problem any) bool {
+		errs = append(errs, fmt.Errorf("boot.network: %s: %s", name, problem))
+		return true
+	})
+	return errors.Join(errs...)
 }
 
 // ownAddress returns the address of this machine on the interface.

@@ -2,6 +2,7 @@ package tftp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -32,7 +33,17 @@ func Serve(ctx context.Context, conn net.PacketConn, files fs.FS, log *slog.Logg
 			client = address.IP
 		}
 		// A name comes from the network: %q in the log shows what it is made of.
-		log.Info("TFTP", "file", fmt.Sprintf("%q", limit(name)), "client", client, "error", err)
+		line := log.With("file", fmt.Sprintf("%q", limit(name)), "client", client)
+		switch {
+		case err == nil:
+			line.Info("TFTP")
+		case errors.Is(err, fs.ErrNotExist):
+			line.Debug("TFTP: refused, because there is no such file") // Anybody may ask for names without end.
+		case isSizeProbe(err):
+			line.Debug("TFTP: the client asked for the size")
+		default:
+			line.Info("TFTP", "error", err)
+		}
 		return err
 	}, nil)
 	server.SetTimeout(packetTimeout)
@@ -45,6 +56,10 @@ func Serve(ctx context.Context, conn net.PacketConn, files fs.FS, log *slog.Logg
 	}
 	return nil
 }
+
+// isSizeProbe reports whether the client ended the transfer before its first block. UEFI firmware asks for the size first, and ends that transfer with the
+// error "User aborted the transfer" (EDK II, MdeModulePkg/Universal/Network/Mtftp4Dxe); then it asks for the file. The library tells it in the text alone.
+func isSizeProbe(err error) bool { return strings.HasPrefix(err.Error(), "sending block 0: code=") }
 
 // maxName limits what of a name is logged.
 const maxName = 128
