@@ -18,6 +18,8 @@ type Module struct {
 	Name string
 	// Path is the path of the file below lib/modules/RELEASE, without the suffix of a compression.
 	Path string
+	// Replaces is the path of the module of the same name that this one is loaded instead of, "" for none.
+	Replaces string
 	// Aliases are the patterns of the devices, file systems and algorithms that the module serves.
 	Aliases []string
 	// Depends are the names of the modules whose symbols it uses.
@@ -55,6 +57,23 @@ func isModule(file string) bool {
 
 // NormalizeName returns the name of a module as the kernel prints it: file names and dependencies use hyphens and underscores alike.
 func NormalizeName(name string) string { return strings.ReplaceAll(name, "-", "_") }
+
+// NormalizeAlias returns the alias as depmod writes and modprobe looks it up: with underscores for hyphens, except in a set in brackets, where a hyphen is
+// a range (kmod's alias_normalize).
+func NormalizeAlias(alias string) string {
+	out, isSet := []byte(alias), false
+	for i, c := range out {
+		switch {
+		case c == '[' && strings.IndexByte(alias[i:], ']') > 0:
+			isSet = true
+		case c == ']':
+			isSet = false
+		case c == '-' && !isSet:
+			out[i] = '_'
+		}
+	}
+	return string(out)
+}
 
 // parseModule reads the section .modinfo: strings KEY=VALUE that end with a zero byte.
 func parseModule(file, below string, content []byte) (Module, error) {

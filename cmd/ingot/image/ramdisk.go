@@ -1,23 +1,24 @@
 package image
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"crypto/x509"
 	"debug/elf"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
-	"github.com/ingot-dev/ingot/imagebuilder/deb"
 	"github.com/ingot-dev/ingot/imagebuilder/kernel"
 	"github.com/ingot-dev/ingot/imagebuilder/ramdisk"
 )
@@ -34,9 +35,9 @@ const systemRoots = "etc/ssl/certs/ca-certificates.crt"
 
 // ramdiskOptions are the flags of `ingot image ramdisk`.
 type ramdiskOptions struct {
-	agent, kernel, release, output string
-	firmware, cas                  []string
-	noSystemCA                     bool
+	agent, release, output string
+	kernel, firmware, cas  []string
+	noSystemCA             bool
 }
 
 func ramdiskCommand() *cobra.Command {
@@ -47,16 +48,18 @@ func ramdiskCommand() *cobra.Command {
 		Long: `Makes DIR/` + kernelFile + ` and DIR/` + initrdFile + `, which the boot service serves to servers that
 are installed, erased or inspected, and DIR/` + reportFile + `, which says what is in them.
 
-The kernel is a distribution's package (.deb) or a directory with its files unpacked
-(boot/vmlinuz-RELEASE, lib/modules/RELEASE). The ramdisk has the agent, the modules of
-servers' network and storage controllers, their firmware as far as --firmware has
-it, and the certificates that image servers are trusted by: those of this system,
-and those of --ca. The same inputs give the same bytes.`,
+The kernel is a distribution's package (.deb), or several where it is split (Ubuntu:
+linux-image, linux-modules, linux-modules-extra), or a directory with its files
+unpacked (boot/vmlinuz-RELEASE, lib/modules/RELEASE). The ramdisk has the agent, the
+modules of servers' network and storage controllers, their firmware as far as
+--firmware or the kernel's packages have it, and the certificates that image servers
+are trusted by: those of this system, and those of --ca. The same inputs give the
+same bytes.`,
 		Example: `  apt-get download linux-image-6.1.0-56-amd64
   ingot image ramdisk --agent bin/ingot-agent --kernel linux-image-*.deb --firmware /lib/firmware -o boot`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if opts.agent == "" || opts.kernel == "" || opts.output == "" {
+			if opts.agent == "" || len(opts.kernel) == 0 || opts.output == "" {
 				return cli.Usagef(cmd, "expected --agent, a statically linked ingot-agent, --kernel, a kernel's package or directory, and -o, the directory to write to")
 			}
 			return makeRamdisk(cmd.Context(), opts, cmd.ErrOrStderr())
@@ -64,7 +67,7 @@ and those of --ca. The same inputs give the same bytes.`,
 	}
 	f := c.Flags()
 	f.StringVar(&opts.agent, "agent", "", "statically linked ingot-agent")
-	f.StringVar(&opts.kernel, "kernel", "", "package (.deb) or directory of the kernel with its modules")
+	f.StringArrayVar(&opts.kernel, "kernel", nil, "package (.deb), repeated for each one that the kernel is split into, or directory of the kernel with its modules")
 	f.StringVar(&opts.release, "release", "", "release of the kernel where the directory has several")
 	f.StringArrayVar(&opts.firmware, "firmware", nil, "package (.deb) or directory with firmware files, several are searched in their order")
 	f.StringArrayVar(&opts.cas, "ca", nil, "file with certificates in PEM that the agent trusts image servers by")
@@ -86,14 +89,26 @@ func makeRamdisk(ctx context.Context, opts ramdiskOptions, stderr io.Writer) (er
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	tree := ramdisk.Tree{Files: map[string][]byte{}, Links: map[string]string{"sbin/modprobe": "/init"}}
-	k, err := openKernel(ctx, opts, filepath.Join(work, "kernel"), stderr)
+	kernelTree, err := openKernelTree(opts.kernel, filepath.Join(work, "kernel"), stderr)
 	if err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	k, err := kernel.Read(kernelTree, opts.release)
+	if err != nil {
+		return fmt.Errorf("--kernel %s: %w", strings.Join(opts.kernel, ", "), err)
+	}
+	if err := checkArchitecture(agent, k); err != nil {
 		return err
 	}
 	firmware, err := openFirmware(opts.firmware, filepath.Join(work, "firmware"))
 	if err != nil {
 		return err
 	}
+	// Ubuntu's packages of modules have firmware too. What was given by name goes first.
+	firmware = append(firmware, kernelTree)
 	report, err := ramdisk.AddModules(tree.Files, k, firmware)
 	if err != nil {
 		return err
@@ -104,101 +119,30 @@ func makeRamdisk(ctx context.Context, opts ramdiskOptions, stderr io.Writer) (er
 	if err := writeBootFiles(opts, agent, k, tree, report); err != nil {
 		return err
 	}
-	fmt.Fprintf(stderr, "kernel %s with %d modules and %d firmware files in %s\n", report.Release, len(report.Modules), len(report.Firmware), opts.output)
-	if n := len(report.MissingFirmware); n > 0 {
-		fmt.Fprintf(stderr, "%d modules ask for firmware files that no --firmware has; most cards work without. They are listed in %s\n", n, filepath.Join(opts.output, reportFile))
-	}
+	printReport(stderr, report, opts.output)
 	return nil
 }
 
-// openKernel reads the kernel of the directory or package.
-func openKernel(ctx context.Context, opts ramdiskOptions, work string, stderr io.Writer) (*kernel.Kernel, error) {
-	info, err := os.Stat(opts.kernel)
-	if err != nil {
-		return nil, fmt.Errorf("--kernel: %w", err)
+// printReport prints what the ramdisk has, and which cards may not work with it.
+func printReport(w io.Writer, report ramdisk.Report, output string) {
+	fmt.Fprintf(w, "kernel %s (%s) with %d modules and %d firmware files in %s\n", report.Release, report.Architecture, len(report.Modules), len(report.Firmware), output)
+	for _, warning := range report.Warnings {
+		fmt.Fprintln(w, "warning:", warning)
 	}
-	tree := os.DirFS(opts.kernel)
-	if !info.IsDir() {
-		fmt.Fprintf(stderr, "unpacking %s\n", opts.kernel)
-		isOfKernel := func(name string) bool {
-			return strings.HasPrefix(name, "boot/vmlinuz-") || strings.Contains(name, "lib/modules/")
-		}
-		if err := os.MkdirAll(work, 0o755); err != nil {
-			return nil, err
-		}
-		if err := deb.UnpackFile(opts.kernel, work, isOfKernel); err != nil {
-			return nil, err
-		}
-		if tree, err = openUnpacked(work); err != nil {
-			return nil, err
-		}
+	if len(report.MissingFirmware) == 0 {
+		return
 	}
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
+	fmt.Fprintf(w, "%d modules ask for firmware files that no --firmware has; most cards work without, and the files are named in %s:\n",
+		len(report.MissingFirmware), filepath.Join(output, reportFile))
+	for _, name := range slices.Sorted(maps.Keys(report.MissingPackages)) {
+		fmt.Fprintf(w, "  %s: %s\n", cmp.Or(name, "no package of Debian is known"), strings.Join(report.MissingPackages[name], ", "))
 	}
-	k, err := kernel.Read(tree, opts.release)
-	if err != nil {
-		return nil, fmt.Errorf("--kernel %s: %w", opts.kernel, err)
-	}
-	return k, nil
+	fmt.Fprintln(w, "Debian 12 has these packages in its component non-free-firmware (firmware-linux-free: main); give each with --firmware PACKAGE.deb, or a directory like /lib/firmware.")
 }
 
-// openFirmware returns the trees of the directories and packages. A directory may be lib/firmware itself.
-func openFirmware(paths []string, work string) (ramdisk.Firmware, error) {
-	var out ramdisk.Firmware
-	for i, path := range paths {
-		info, err := os.Stat(path)
-		if err != nil {
-			return nil, fmt.Errorf("--firmware: %w", err)
-		}
-		if info.IsDir() {
-			out = append(out, os.DirFS(path), below{os.DirFS(path), "lib/firmware/"})
-			continue
-		}
-		dir := filepath.Join(work, fmt.Sprint(i))
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return nil, err
-		}
-		if err := deb.UnpackFile(path, dir, func(name string) bool { return strings.Contains(name, "lib/firmware/") }); err != nil {
-			return nil, err
-		}
-		unpacked, err := openUnpacked(dir)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, unpacked)
-	}
-	return out, nil
-}
-
-// openUnpacked returns the tree of an unpacked package. A link in it that leads out is not followed: what it names is a file of this machine, and every
-// server would get it.
-func openUnpacked(dir string) (fs.FS, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	return root.FS(), nil // The root stays open as long as the program runs.
-}
-
-// below shows a file system as if it were mounted at prefix.
-type below struct {
-	fs.FS
-	prefix string
-}
-
-// Open implements fs.FS.
-func (b below) Open(name string) (fs.File, error) {
-	rest, found := strings.CutPrefix(name, b.prefix)
-	if !found {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
-	}
-	return b.FS.Open(rest)
-}
-
-// readRoots returns the certificates that the agent trusts, in PEM.
+// readRoots returns the certificates that the agent trusts, in PEM: each once and sorted, so that the order of --ca changes no byte.
 func readRoots(opts ramdiskOptions) ([]byte, error) {
-	var out bytes.Buffer
+	certificates := map[string]bool{}
 	files := opts.cas
 	if !opts.noSystemCA {
 		files = append([]string{"/" + systemRoots}, files...)
@@ -211,10 +155,13 @@ func readRoots(opts ramdiskOptions) ([]byte, error) {
 		if !x509.NewCertPool().AppendCertsFromPEM(content) {
 			return nil, fmt.Errorf("%s: expected certificates in PEM", file)
 		}
-		out.Write(bytes.TrimSpace(content))
-		out.WriteByte('\n')
+		for block, rest := pem.Decode(content); block != nil; block, rest = pem.Decode(rest) {
+			if block.Type == "CERTIFICATE" {
+				certificates[string(pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes}))] = true
+			}
+		}
 	}
-	return out.Bytes(), nil
+	return []byte(strings.Join(slices.Sorted(maps.Keys(certificates)), "")), nil
 }
 
 // writeBootFiles writes the files of the boot service.
@@ -224,11 +171,6 @@ func writeBootFiles(opts ramdiskOptions, agent *os.File, k *kernel.Kernel, tree 
 		return err
 	}
 	tree.Init, tree.InitSize = io.NewSectionReader(agent, 0, info.Size()), info.Size()
-	image, err := k.Image()
-	if err != nil {
-		return err
-	}
-	defer image.Close()
 	if err := os.MkdirAll(opts.output, 0o755); err != nil {
 		return err
 	}
@@ -238,7 +180,7 @@ func writeBootFiles(opts ramdiskOptions, agent *os.File, k *kernel.Kernel, tree 
 	}
 	return writeTogether(opts.output, []outputFile{
 		{initrdFile, func(w io.Writer) error { return ramdisk.Write(w, tree) }},
-		{kernelFile, func(w io.Writer) error { _, err := io.Copy(w, image); return err }},
+		{kernelFile, func(w io.Writer) error { _, err := w.Write(k.Image()); return err }},
 		{reportFile, func(w io.Writer) error { _, err := w.Write(append(text, '\n')); return err }},
 	})
 }

@@ -14,8 +14,9 @@ type Index struct {
 	// files and needs have the path of each module below dir and the names of those that it depends on.
 	files map[string]string
 	needs map[string][]string
-	// before are the aliases that a module wants to be loaded first.
+	// before and after are the aliases that a module wants to be loaded first, and after itself.
 	before  map[string][]string
+	after   map[string][]string
 	aliases []alias
 }
 
@@ -24,7 +25,7 @@ type alias struct{ pattern, module string }
 
 // ReadIndex reads modules.dep, modules.alias and modules.softdep (modules.dep(5)) of the kernel from the root file system.
 func ReadIndex(root fs.FS, release string) (*Index, error) {
-	x := &Index{dir: "lib/modules/" + release + "/", files: map[string]string{}, needs: map[string][]string{}, before: map[string][]string{}}
+	x := &Index{dir: "lib/modules/" + release + "/", files: map[string]string{}, needs: map[string][]string{}, before: map[string][]string{}, after: map[string][]string{}}
 	for file, add := range map[string]func([]string){"modules.dep": x.addDependency, "modules.alias": x.addAlias, "modules.softdep": x.addSoft} {
 		content, err := fs.ReadFile(root, x.dir+file)
 		if err != nil {
@@ -55,7 +56,7 @@ func (x *Index) addDependency(fields []string) {
 
 func (x *Index) addAlias(fields []string) {
 	if len(fields) == 3 {
-		x.aliases = append(x.aliases, alias{pattern: fields[1], module: nameOf(fields[2])})
+		x.aliases = append(x.aliases, alias{pattern: normalizeAlias(fields[1]), module: nameOf(fields[2])})
 	}
 }
 
@@ -64,13 +65,15 @@ func (x *Index) addSoft(fields []string) {
 	if len(fields) < 3 {
 		return
 	}
-	isBefore, name := false, nameOf(fields[1])
+	list, name := x.before, nameOf(fields[1])
 	for _, word := range fields[2:] {
-		switch {
-		case word == "pre:" || word == "post:":
-			isBefore = word == "pre:"
-		case isBefore:
-			x.before[name] = append(x.before[name], word)
+		switch word {
+		case "pre:":
+			list = x.before
+		case "post:":
+			list = x.after
+		default:
+			list[name] = append(list[name], word)
 		}
 	}
 }
@@ -80,12 +83,39 @@ func (x *Index) Serving(wanted string) []string {
 	if name := nameOf(wanted); x.files[name] != "" {
 		return []string{name}
 	}
+	wanted = normalizeAlias(wanted)
 	var out []string
 	for _, a := range x.aliases {
 		// A module with a name of its own may have an alias with brackets that are no pattern; a malformed one matches nothing.
 		if ok, err := path.Match(a.pattern, wanted); a.pattern == wanted || ok && err == nil {
 			out = append(out, a.module)
 		}
+	}
+	return out
+}
+
+// normalizeAlias returns the alias with underscores for hyphens, except in a set in brackets, as modprobe compares them (kmod's alias_normalize): the
+// kernel asks for crypto-crc32c, and modules.alias has crypto_crc32c.
+func normalizeAlias(alias string) string {
+	out, isSet := []byte(alias), false
+	for i, c := range out {
+		switch {
+		case c == '[' && strings.IndexByte(alias[i:], ']') > 0:
+			isSet = true
+		case c == ']':
+			isSet = false
+		case c == '-' && !isSet:
+			out[i] = '_'
+		}
+	}
+	return string(out)
+}
+
+// Following returns the names of the modules that the module asks to be loaded after it.
+func (x *Index) Following(name string) []string {
+	var out []string
+	for _, wanted := range x.after[name] {
+		out = append(out, x.Serving(wanted)...)
 	}
 	return out
 }

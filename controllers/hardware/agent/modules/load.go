@@ -104,7 +104,23 @@ func (l *Loader) load(name string) (int, error) {
 		n++
 		l.Log.Info("kernel module loaded", "module", needed)
 	}
-	return n, nil
+	return n + l.loadFollowing(name), nil
+}
+
+// loadFollowing loads what the module asks to be loaded after it, and returns how many modules were loaded. modprobe, too, takes no failure of them for one
+// of the module.
+func (l *Loader) loadFollowing(name string) int {
+	n := 0
+	for _, next := range l.Index.Following(name) {
+		if l.tried[next] {
+			continue
+		}
+		loaded, err := l.load(next)
+		if n += loaded; err != nil {
+			l.Log.Warn("a kernel module that another one asks for cannot be loaded", "module", next, "asked by", name, "error", err)
+		}
+	}
+	return n
 }
 
 // LoadNamed loads the modules that serve the name or alias, as modprobe does. It fails when there is none, or when none can be loaded.
