@@ -58,7 +58,7 @@ func isModule(file string) bool {
 // NormalizeName returns the name of a module as the kernel prints it: file names and dependencies use hyphens and underscores alike.
 func NormalizeName(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
-// NormalizeAlias returns the alias as depmod writes and modprobe looks it up: with underscores for hyphens, except in a set in brackets, where a hyphen is
+// NormalizeAlias returns the alias as modprobe looks it up: with underscores for hyphens, except in a set in brackets, where a hyphen is
 // a range (kmod's alias_normalize).
 func NormalizeAlias(alias string) string {
 	out, isSet := []byte(alias), false

@@ -156,7 +156,7 @@ func addIndexes(files map[string][]byte, below string, k *kernel.Kernel, names [
 		}
 		dep.WriteString("\n")
 		for _, pattern := range m.Aliases {
-			fmt.Fprintf(&alias, "alias %s %s\n", kernel.NormalizeAlias(pattern), name)
+			fmt.Fprintf(&alias, "alias %s %s\n", pattern, name)
 		}
 		if len(m.Before)+len(m.After) > 0 {
 			fmt.Fprintf(&soft, "softdep %s pre: %s post: %s\n", name, strings.Join(m.Before, " "), strings.Join(m.After, " "))

@@ -94,8 +94,8 @@ func (x *Index) Serving(wanted string) []string {
 	return out
 }
 
-// normalizeAlias returns the alias with underscores for hyphens, except in a set in brackets, as modprobe compares them (kmod's alias_normalize): the
-// kernel asks for crypto-crc32c, and modules.alias has crypto_crc32c.
+// normalizeAlias returns the alias with underscores for hyphens, except in a set in brackets, as modprobe compares them (kmod's alias_normalize):
+// modules.alias has them as the drivers' authors wrote them.
 func normalizeAlias(alias string) string {
 	out, isSet := []byte(alias), false
 	for i, c := range out {

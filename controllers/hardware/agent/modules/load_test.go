@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"path"
 	"slices"
 	"testing"
 	"testing/fstest"
@@ -79,6 +80,55 @@ func TestADiskIsThereWithoutTheFasterChecksum(t *testing.T) {
 	if want := "lib/modules/6.1/kernel/drivers/scsi/sd_mod.ko"; !slices.Contains(inserted, want) {
 		t.Errorf("loaded %v without %s", inserted, want)
 	}
+}
+
+func TestWhatAModuleAsksForAfterItIsLoadedAfterIt(t *testing.T) {
+	root := disks()
+	root["lib/modules/6.1/modules.softdep"] = &fstest.MapFile{Data: []byte("softdep mpt3sas pre: post: scsi:t-0x00 absent\nsoftdep sd_mod post: mpt3sas\n")}
+	var inserted []string
+	loader := newLoader(t, root, func(file string) error {
+		inserted = append(inserted, path.Base(file))
+		return nil
+	})
+	if err := loader.LoadNamed("mpt3sas"); err != nil {
+		t.Error(err)
+	}
+	if want := []string{"mpt3sas.ko", "crc-t10dif.ko", "t10-pi.ko", "sd_mod.ko"}; !slices.Equal(inserted, want) {
+		t.Errorf("loaded %v, expected %v", inserted, want)
+	}
+	loader = newLoader(t, root, func(file string) error {
+		if path.Base(file) == "sd_mod.ko" {
+			return errors.New("no such device")
+		}
+		return nil
+	})
+	if err := loader.LoadNamed("mpt3sas"); err != nil {
+		t.Errorf("the module is loaded, and only what follows it is not: %v", err)
+	}
+}
+
+func TestHyphensAndUnderscoresAreTheSameInAnAlias(t *testing.T) {
+	root := disks()
+	root["lib/modules/6.1/modules.alias"] = &fstest.MapFile{Data: []byte("alias net-pf_17 t10-pi\nalias x-[0-3]* sd_mod\n")}
+	index, err := modules.ReadIndex(root, "6.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for alias, want := range map[string][]string{"net_pf-17": {"t10_pi"}, "x_2": {"sd_mod"}, "x-2": {"sd_mod"}, "x-4": nil} {
+		if got := index.Serving(alias); !slices.Equal(got, want) {
+			t.Errorf("%s is served by %v, expected %v", alias, got, want)
+		}
+	}
+}
+
+func FuzzIndex(f *testing.F) {
+	f.Add("a.ko: b.ko", "alias x-[a-b]* a", "softdep a pre: b post: a", "x-a")
+	f.Fuzz(func(t *testing.T, dep, alias, soft, wanted string) {
+		text := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
+		loader := newLoader(t, fstest.MapFS{"lib/modules/6.1/modules.dep": text(dep), "lib/modules/6.1/modules.alias": text(alias),
+			"lib/modules/6.1/modules.softdep": text(soft)}, func(string) error { return nil })
+		_ = loader.LoadNamed(wanted) // It must end, whatever it finds.
+	})
 }
 
 func TestAModuleThatIsNotThereIsNamed(t *testing.T) {
