@@ -200,8 +200,8 @@ func isMatch(pattern, alias string) bool {
 	return ok && err == nil
 }
 
-// ServedByImage reports whether a driver in the kernel's image serves the alias.
-func (k *Kernel) ServedByImage(alias string) bool {
+// IsServedByImage reports whether a driver in the kernel's image serves the alias.
+func (k *Kernel) IsServedByImage(alias string) bool {
 	for _, m := range k.Builtin {
 		if slices.ContainsFunc(m.Aliases, func(pattern string) bool { return isMatch(pattern, alias) }) {
 			return true

@@ -104,7 +104,7 @@ func TestADeviceLeadsToItsModuleAndAllThatItNeeds(t *testing.T) {
 	if k.Release != "6.1" || k.Architecture != "amd64" || !slices.Equal(k.Modules["a"].Firmware, []string{"card/*.fw"}) {
 		t.Errorf("read %+v", k)
 	}
-	if !k.ServedByImage("scsi:t-0x00") || k.ServedByImage("pci:v00001000") || !slices.Equal(k.Builtin["scsi_core"].Firmware, []string{"scsi.fw"}) {
+	if !k.IsServedByImage("scsi:t-0x00") || k.IsServedByImage("pci:v00001000") || !slices.Equal(k.Builtin["scsi_core"].Firmware, []string{"scsi.fw"}) {
 		t.Errorf("the image has %+v", k.Builtin)
 	}
 }

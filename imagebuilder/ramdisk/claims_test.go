@@ -1,6 +1,9 @@
 package ramdisk_test
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // pci returns the modalias of a PCI device (file2alias.c of the kernel). ids are vendor, device, and then the class where the driver goes by that.
 func pci(vendor, device uint32, class ...uint32) string {
@@ -8,13 +11,12 @@ func pci(vendor, device uint32, class ...uint32) string {
 	if len(class) > 0 {
 		c = class[0]
 	}
-	return fmt.Sprintf("pci:v%08Xd%08Xsv%08Xsd%08Xbc%02Xsc%02Xi%02X", vendor, device, vendor, 1, c>>16, c>>8&0xff, c&0xff)
+	hex := func(value uint32, digits int) string { return strings.ToUpper(fmt.Sprintf("%0*x", digits, value)) }
+	return "pci:v" + hex(vendor, 8) + "d" + hex(device, 8) + "sv" + hex(vendor, 8) + "sd" + hex(1, 8) + "bc" + hex(c>>16, 2) + "sc" + hex(c>>8&0xff, 2) + "i" + hex(c&0xff, 2)
 }
 
-const (
-	raid, sas = 0x010400, 0x010700
-	acpi      = "acpi:"
-)
+// Classes of controllers.
+const raid, sas = 0x010400, 0x010700
 
 // claims are the devices that README and the documentation of the ramdisk claim, by modalias, with the driver that serves each. The ids are those of
 // pci.ids (pci-ids.ucw.cz); the classes of USB those of usb.org.
@@ -91,7 +93,7 @@ var claims = []struct{ device, modalias, driver string }{
 	{"BMC's interface, CDC Ethernet", "usb:v046BpFFB0d0100dc02dsc00dp00ic02isc06ip00in00", "cdc_ether"},
 	{"BMC's interface, RNDIS", "usb:v046BpFFB0d0100dc02dsc00dp00ic02isc02ipFFin00", "rndis_host"},
 	// The BMC, media, and what the kernel asks for by name.
-	{"IPMI", acpi + "IPI0001:", "ipmi_si"},
+	{"IPMI", "acpi:IPI0001:", "ipmi_si"},
 	{"IPMI device", "ipmi_devintf", "ipmi_devintf"},
 	{"CD's file system", "fs-iso9660", "isofs"},
 	{"DVD's file system", "fs-udf", "udf"},

@@ -92,7 +92,7 @@ func checkClaims(t *testing.T, k *kernel.Kernel, initrd fstest.MapFS, index *mod
 	below := "lib/modules/" + k.Release + "/"
 	for _, claim := range claims {
 		if serving := index.Serving(claim.modalias); !slices.Contains(serving, claim.driver) {
-			if !k.ServedByImage(claim.modalias) && k.Builtin[claim.driver].Name == "" {
+			if !k.IsServedByImage(claim.modalias) && k.Builtin[claim.driver].Name == "" {
 				t.Errorf("%s (%s): expected %s, served by %v", claim.device, claim.modalias, claim.driver, serving)
 			}
 			continue
