@@ -43,6 +43,9 @@ func TestTheBootServiceAloneAgreesWithItsConfiguration(t *testing.T) {
 	if s.KeyNamespace() != manager.Namespace || s.Boot.KeySecret != manager.Boot.KeySecret {
 		t.Errorf("it reads the boot key %s/%s, the manager makes %s/%s", s.KeyNamespace(), s.Boot.KeySecret, manager.Namespace, manager.Boot.KeySecret)
 	}
+	if s.Boot.TLS != manager.Boot.TLS {
+		t.Errorf("its HTTPS has %+v, the manager's %+v", s.Boot.TLS, manager.Boot.TLS)
+	}
 	deployment := the[*appsv1.Deployment](t, objects, "ingot-boot")
 	if deployment.Namespace != s.Namespace || s.Namespace == manager.Namespace {
 		t.Errorf("it runs in namespace %s and has %s as its own; the manager's is %s, whose ConfigMaps it must not change", deployment.Namespace, s.Namespace, manager.Namespace)
@@ -59,7 +62,7 @@ func TestTheBootServiceAloneAgreesWithItsConfiguration(t *testing.T) {
 		t.Errorf("image %s, the manager has %s", container.Image, other)
 	}
 	for _, p := range container.Ports {
-		if address := map[string]string{"boot": s.Boot.Address, "health": s.Health.Address}[p.Name]; !strings.HasSuffix(address, ":"+strconv.Itoa(int(p.ContainerPort))) {
+		if address := map[string]string{"boot": s.Boot.Address, "boot-tls": s.Boot.TLS.Address, "health": s.Health.Address}[p.Name]; !strings.HasSuffix(address, ":"+strconv.Itoa(int(p.ContainerPort))) {
 			t.Errorf("port %s: the container says %d, the configuration %s", p.Name, p.ContainerPort, address)
 		}
 	}

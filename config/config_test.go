@@ -174,7 +174,7 @@ func TestTheDeploymentAgreesWithTheConfigurationThatItMounts(t *testing.T) {
 	for _, p := range container.Ports {
 		ports[p.Name] = p.ContainerPort
 	}
-	for name, address := range map[string]string{"boot": s.Boot.Address, "health": s.Health.Address, "metrics": s.Metrics.Address, "webhook": s.Webhook.Address} {
+	for name, address := range map[string]string{"boot": s.Boot.Address, "boot-tls": s.Boot.TLS.Address, "health": s.Health.Address, "metrics": s.Metrics.Address, "webhook": s.Webhook.Address} {
 		_, port, err := net.SplitHostPort(address)
 		if err != nil || port != strconv.Itoa(int(ports[name])) {
 			t.Errorf("port %s: the container says %d, the configuration %s", name, ports[name], address)
@@ -354,7 +354,7 @@ func inItsNamespace(s settings.Settings) []rbacv1.PolicyRule {
 		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"ingot-boot-address"}, Verbs: []string{"get", "update"}},
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}},
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{s.Boot.KeySecret}, Verbs: []string{"get"}},
-		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{s.Webhook.CertificateSecret}, Verbs: []string{"get", "update"}},
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{s.Webhook.CertificateSecret, s.Boot.TLS.AuthoritySecret, s.Boot.TLS.CertificateSecret}, Verbs: []string{"get", "update"}},
 		// A range's ConfigMap is named by the range, so it cannot be named here.
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "update"}},
 		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},

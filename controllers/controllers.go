@@ -37,8 +37,8 @@ type Dependencies struct {
 	Tenants *tenantaccess.Registry
 	// HTTP is the client for image servers.
 	HTTP *http.Client
-	// CheckBoot asks a netboot address whether this installation's boot service answers there; see nodeprovider.Reconciler.
-	CheckBoot func(ctx context.Context, address string) error
+	// CheckBoot asks the addresses of a boot service whether this installation's answers at them; see nodeprovider.Reconciler.
+	CheckBoot nodeprovider.CheckBoot
 	// Clock tells the time.
 	Clock clock.PassiveClock
 	// Random is the source of bootstrap tokens: crypto/rand.Reader.

@@ -41,6 +41,7 @@
 //	    cmd_ingot_manager["cmd/ingot-manager/..."]
 //	  end
 //	  subgraph decisions["decisions: pure functions"]
+//	    plan_bootca["controllers/plan/bootca"]
 //	    plan_bootnetwork["controllers/plan/bootnetwork"]
 //	    plan_contest["controllers/plan/contest"]
 //	    plan_event["controllers/plan/event"]
@@ -66,6 +67,7 @@
 //	    hardware_direct["controllers/hardware/direct"]
 //	    hardware_identity["controllers/hardware/identity"]
 //	    hardware_netboot["controllers/hardware/netboot/..."]
+//	    hardware_pin["controllers/hardware/pin"]
 //	    hardware_redfish["controllers/hardware/redfish/..."]
 //	  end
 //	  subgraph kit["shared by the controllers"]
@@ -112,10 +114,11 @@
 //	  controllers --> host & inuse & machine & nodepool & nodeprovider & nodetype & osimage & remainingnode & rollout & tenant & validation
 //	  admission --> plan_feasibility & plan_rendering & plan_revision
 //	  hardware_agent --> hardware & hardware_cmdline
+//	  hardware_cmdline --> hardware_pin
 //	  hardware_direct --> hardware_netboot
 //	  hardware_netboot --> hardware_agent & hardware_identity
 //	  hardware_redfish --> hardware & hardware_identity
-//	  host --> plan_bootnetwork & plan_host & plan_sameserver & plan_verdict
+//	  host --> plan_bootca & plan_bootnetwork & plan_host & plan_sameserver & plan_verdict
 //	  inuse --> plan_event & plan_inuse
 //	  machine --> plan_lifecycle & plan_placement & plan_rendering & plan_sameserver
 //	  nodepool --> plan_event & plan_placement & plan_sameserver & plan_scaling

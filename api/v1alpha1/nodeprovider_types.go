@@ -112,6 +112,12 @@ type NetbootSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9A-Za-z.-]+|[[][0-9A-Fa-f:]+[]])(:[0-9]{1,5})?$')",message="address must be HOST or HOST:PORT, without scheme or path"
 	Address string `json:"address"`
+	// secureAddress of the boot service's HTTPS as servers see it, which the agent uses: HOST or HOST:PORT. Absent: the host of address, and the port of
+	// boot.tls.address in the manager's configuration, which is also the port when there is none here.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9A-Za-z.-]+|[[][0-9A-Fa-f:]+[]])(:[0-9]{1,5})?$')",message="secureAddress must be HOST or HOST:PORT, without scheme or path"
+	SecureAddress string `json:"secureAddress,omitempty"`
 	// caBundle has certificates in PEM that the agent on a server trusts when it downloads an image, beside those of the installer's image. The
 	// manager trusts them too when it asks whether an image is there.
 	// +optional
@@ -268,10 +274,10 @@ type NodeProviderStatus struct {
 	// usedBy says what depends on it. It cannot be deleted before that is gone; see config/policy/README.md.
 	// +optional
 	UsedBy *UsedBy `json:"usedBy,omitempty"`
-	// bootCheckedAt is when the manager last asked netboot.address whether this installation's boot service answers there.
+	// bootCheckedAt is when the manager last asked netboot.address and netboot.secureAddress whether this installation's boot service answers at them.
 	// +optional
 	BootCheckedAt *metav1.Time `json:"bootCheckedAt,omitempty"`
-	// bootCheckedAddress is the address that it asked.
+	// bootCheckedAddress is what it asked.
 	// +optional
 	BootCheckedAddress string `json:"bootCheckedAddress,omitempty"`
 	// conditions: Ready and, with redfish, BootServiceReachable.

@@ -106,6 +106,8 @@ func ruleCases() []ruleCase {
 			good: "{spec: {redfish: {netboot: {caBundle: '-----BEGIN CERTIFICATE-----'}}}}"},
 		{rule: "NodeProvider spec.redfish.netboot.address: address must be HOST or HOST:PORT, without scheme or path",
 			bad: "{spec: {redfish: {netboot: {address: 'http://10.20.0.2'}}}}", good: "{spec: {redfish: {netboot: {address: '10.20.0.2:8090'}}}}"},
+		{rule: "NodeProvider spec.redfish.netboot.secureAddress: secureAddress must be HOST or HOST:PORT, without scheme or path",
+			bad: "{spec: {redfish: {netboot: {secureAddress: 'https://10.20.0.2'}}}}", good: "{spec: {redfish: {netboot: {secureAddress: '[fd00::2]:443'}}}}"},
 		{rule: "NodeProvider spec.redfish.netboot.network.cidr: cidr must be the gateway's address with a prefix length, such as 10.20.4.1/22",
 			bad: "{spec: {redfish: {netboot: {network: {cidr: 10.20.4.1}}}}}", good: "{spec: {redfish: {netboot: {network: {cidr: 10.20.4.1/22, vlan: 120, bond: {mode: 802.3ad}}}}}}"},
 		{rule: "NodeProvider spec.redfish.netboot.network.dnsServers: dnsServers must be IP addresses",

@@ -65,7 +65,7 @@ func readCommandLine(log *slog.Logger, root fs.FS) cmdline.Arguments {
 func run(ctx context.Context, log *slog.Logger, root fs.FS, line cmdline.Arguments, logs func(int64) protocol.LogChunk) (agent.ExitAction, error) {
 	waitForDisks := sync.OnceValue(func() error { return sysfs.WaitForDisks(ctx, root, agent.SystemClock{}) })
 	return agent.Run(ctx, agent.Config{
-		URL: line.URL, Token: line.Token, Log: log, LogChunk: logs,
+		URL: line.URL, Token: line.Token, Pins: line.Pins, Log: log, LogChunk: logs,
 		Inventory: func(context.Context) (hardware.Inventory, error) {
 			waitErr := waitForDisks()
 			inventory, err := sysfs.ReadInventory(root)

@@ -16,6 +16,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/network"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
 	"github.com/ingot-dev/ingot/controllers/hardware/cmdline"
+	"github.com/ingot-dev/ingot/controllers/hardware/pin"
 )
 
 // pageTime is how long the page about a failure stays before the server powers off, if nobody takes the power away before. Ingot does so as soon as it
@@ -106,7 +107,11 @@ func (s *server) networkPage(failure *network.Failure, next string) console.Page
 func (s *server) failurePage(err error) console.Page {
 	page := s.newPage("this server was not installed or erased")
 	var failure *agent.Failure
+	var refused *pin.RefusedError
 	switch {
+	case errors.As(err, &refused):
+		page.Title, page.Reason, page.Seen = "this server does not trust what answers at the boot service's address", "CertificateRefused", refused.Error()
+		page.Look = "whether something else answers at that address, a proxy for one, and whether the Secret of the boot service's authority was deleted since the server was powered on"
 	case errors.As(err, &failure):
 		page.Reason, page.Seen = string(failure.Reason), failure.Message
 		if failure.Err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/agent"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/network"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
+	"github.com/ingot-dev/ingot/controllers/hardware/pin"
 )
 
 func TestThePageAboutAFailureSaysWhoAndWhyAndHasNoToken(t *testing.T) {
@@ -26,6 +27,8 @@ func TestThePageAboutAFailureSaysWhoAndWhyAndHasNoToken(t *testing.T) {
 		{fmt.Errorf("x: %w", &agent.Failure{Reason: hardware.ReasonDigestMismatch, Message: "expected sha256:1, seen sha256:2", Err: errors.New("very-secret")}),
 			[]string{"DigestMismatch", "expected sha256:1, seen sha256:2", "kubectl ingot why --log metal/gpu-1"}},
 		{fmt.Errorf("registering: %w", protocol.Refusalf(protocol.WrongServer, "it lacks the NIC")), []string{"WrongServer", "does not serve this server"}},
+		{fmt.Errorf("registering: giving up: %w", &pin.RefusedError{Seen: "one of the authority sha256:22", Expected: []string{"sha256:11"}}),
+			[]string{"CertificateRefused", "does not trust what answers", "sha256:11, seen: one of the authority sha256:22"}},
 		{errors.New("dial tcp: no route to host"), []string{"AgentFailed", "netboot.address"}},
 	} {
 		consoles.Reset()

@@ -22,7 +22,8 @@ func TestAWrongBootAddressIsNoticedFromOutside(t *testing.T) {
 	server.Create(t, provider("boot-1", namespace))
 	asked, answer := []string{}, error(nil)
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
-	r := &Reconciler{Client: server.Client, Recorder: events.NewFakeRecorder(100), Clock: clock, CheckBoot: func(_ context.Context, address string) error {
+	r := &Reconciler{Client: server.Client, Recorder: events.NewFakeRecorder(100), Clock: clock, CheckBoot: func(_ context.Context, boot v1alpha1.NetbootSpec) error {
+		address := boot.Address
 		asked = append(asked, address)
 		return answer
 	}}
@@ -80,7 +81,7 @@ func TestTheBootAddressOfAKeptNodeProviderIsAskedAsBefore(t *testing.T) {
 	server.Create(t, kept)
 	answer := error(hardware.Errorf(hardware.Conflict, "ask", "x", "no boot service"))
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
-	r := &Reconciler{Client: server.Client, Recorder: events.NewFakeRecorder(100), Clock: clock, CheckBoot: func(context.Context, string) error { return answer }}
+	r := &Reconciler{Client: server.Client, Recorder: events.NewFakeRecorder(100), Clock: clock, CheckBoot: func(context.Context, v1alpha1.NetbootSpec) error { return answer }}
 	reconcile := func(status metav1.ConditionStatus) {
 		t.Helper()
 		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(kept)})

@@ -23,10 +23,13 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
-	// CheckBoot asks a netboot address whether this installation's boot service answers there. Its errors are *hardware.Error: Conflict if
-	// something else answers, and any other kind if nothing could be learned.
-	CheckBoot func(ctx context.Context, address string) error
+	// CheckBoot asks the addresses of the boot service.
+	CheckBoot CheckBoot
 }
+
+// CheckBoot asks the addresses of a boot service whether this installation's boot service answers at them. Its errors are *hardware.Error: Conflict if
+// something else answers, and any other kind if nothing could be learned.
+type CheckBoot func(ctx context.Context, boot v1alpha1.NetbootSpec) error
 
 // workers is how many NodeProviders are reconciled at the same time. An address that does not answer occupies one for some seconds.
 const workers = 4

@@ -46,7 +46,7 @@ func (l limited) Patch(ctx context.Context, o client.Object, patch client.Patch,
 func run(t *testing.T, wrap func(client.Client) client.Client) (stop func()) {
 	t.Helper()
 	return server.Run(t, func(mgr ctrl.Manager) error {
-		return (&Reconciler{Client: wrap(mgr.GetClient()), Recorder: mgr.GetEventRecorder("nodeprovider"), Clock: clock.RealClock{}, CheckBoot: func(context.Context, string) error { return nil }}).SetupWithManager(mgr)
+		return (&Reconciler{Client: wrap(mgr.GetClient()), Recorder: mgr.GetEventRecorder("nodeprovider"), Clock: clock.RealClock{}, CheckBoot: func(context.Context, v1alpha1.NetbootSpec) error { return nil }}).SetupWithManager(mgr)
 	})
 }
 

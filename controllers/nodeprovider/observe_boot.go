@@ -23,11 +23,11 @@ func (r *Reconciler) checkBoot(ctx context.Context, provider *v1alpha1.NodeProvi
 	if provider.Spec.Redfish == nil {
 		return 0
 	}
-	now, address := r.Clock.Now(), provider.Spec.Redfish.Netboot.Address
+	now, address := r.Clock.Now(), bootAddresses(provider.Spec.Redfish.Netboot)
 	if left := untilBootCheck(provider, now); left > 0 {
 		return left
 	}
-	err := r.CheckBoot(ctx, address)
+	err := r.CheckBoot(ctx, provider.Spec.Redfish.Netboot)
 	if ctx.Err() != nil {
 		return time.Second // the manager stops, so the failed request means nothing
 	}
@@ -40,10 +40,18 @@ func (r *Reconciler) checkBoot(ctx context.Context, provider *v1alpha1.NodeProvi
 // untilBootCheck returns the time until the address is asked again; 0 or less: now. A clock that was set back does not delay it.
 func untilBootCheck(provider *v1alpha1.NodeProvider, now time.Time) time.Duration {
 	at := provider.Status.BootCheckedAt
-	if at == nil || at.After(now) || provider.Status.BootCheckedAddress != provider.Spec.Redfish.Netboot.Address {
+	if at == nil || at.After(now) || provider.Status.BootCheckedAddress != bootAddresses(provider.Spec.Redfish.Netboot) {
 		return 0
 	}
 	return bootPause(provider) - now.Sub(at.Time)
+}
+
+// bootAddresses returns the addresses of the boot service as they are shown: the one of its HTTPS where it is named.
+func bootAddresses(boot v1alpha1.NetbootSpec) string {
+	if boot.SecureAddress == "" {
+		return boot.Address
+	}
+	return boot.Address + " and " + boot.SecureAddress
 }
 
 func bootPause(provider *v1alpha1.NodeProvider) time.Duration {

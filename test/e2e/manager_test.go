@@ -203,7 +203,7 @@ func (s *site) writeKubeconfig(t *testing.T) string {
 func (s *site) replica(t *testing.T, change func(*settings.Settings)) *replica {
 	t.Helper()
 	c := settings.Default()
-	for _, address := range []*string{&c.Health.Address, &c.Metrics.Address, &c.Boot.Address} {
+	for _, address := range []*string{&c.Health.Address, &c.Metrics.Address, &c.Boot.Address, &c.Boot.TLS.Address} {
 		var err error
 		if *address, err = environment.FreeAddress(); err != nil {
 			t.Fatal(err)

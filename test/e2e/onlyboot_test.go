@@ -102,6 +102,9 @@ func (p *pipeline) startBootService(ctx context.Context, t *testing.T) *environm
 	tune(&c)
 	c.Log.Format, c.Boot.Address, c.Boot.URL, c.Boot.Files = "text", p.env.BootAddress, "http://"+p.env.BootAddress, filepath.Join(p.env.Dir, "boot")
 	c.Boot.Network = settings.Default().Boot.Network // Ports below 1024 are not this test's.
+	if c.Boot.TLS.Address, err = p.env.SecureBootAddress(); err != nil {
+		t.Fatal(err)
+	}
 	if c.Health.Address, err = environment.FreeAddress(); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,6 +52,8 @@ type Environment struct {
 	BootFiles string
 	// BootAddress is the address of the boot service.
 	BootAddress string
+	// secureBoot is the address of its HTTPS, once it is chosen.
+	secureBoot string
 	// WebhookAddress is the address of the manager's webhook server; empty: the manager starts none.
 	WebhookAddress string
 	// ProgramDir holds the programs that are started; empty: the folder of the running program.
@@ -186,6 +189,9 @@ func (e *Environment) StartManager(ctx context.Context, speed float64) error {
 	s.Log.Format = "text"
 	// The NodeProvider of the servers names the boot service, and takes precedence over this URL.
 	s.Boot.Address, s.Boot.URL, s.Boot.Files = e.BootAddress, "http://boot.invalid", cmp.Or(e.BootFiles, filepath.Join(e.Dir, "boot"))
+	if s.Boot.TLS.Address, err = e.SecureBootAddress(); err != nil {
+		return err
+	}
 	fast := metav1.Duration{Duration: time.Duration(max(200, 2000/speed)) * time.Millisecond}
 	s.Boot.ProgressInterval, s.Intervals.Working = metav1.Duration{Duration: time.Second}, fast
 	if e.WebhookAddress != "" {
@@ -208,6 +214,18 @@ func (e *Environment) StartManager(ctx context.Context, speed float64) error {
 	}
 	e.Manager, err = StartProcess(e.Dir, "manager", program, "--config", file, "--kubeconfig", kubeconfig)
 	return err
+}
+
+// SecureBootAddress returns the address of the boot service's HTTPS, the same for every manager of the environment.
+func (e *Environment) SecureBootAddress() (string, error) {
+	host, _, err := net.SplitHostPort(e.BootAddress)
+	if err != nil || e.secureBoot != "" {
+		return e.secureBoot, err
+	}
+	if e.secureBoot = net.JoinHostPort(host, "8092"); strings.HasPrefix(host, "127.") {
+		e.secureBoot, err = FreeAddress()
+	}
+	return e.secureBoot, err
 }
 
 // InstallIngot applies the CRDs, the RBAC and the policies of an installation. There is no Deployment, because the manager is a

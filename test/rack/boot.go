@@ -101,7 +101,7 @@ func (s *Server) runAgent(ctx context.Context, arguments []string) outcome {
 		return s.hang(ctx, "the command line", err)
 	}
 	next, err := agent.Run(ctx, agent.Config{
-		URL: line.URL, Token: line.Token,
+		URL: line.URL, Token: line.Token, Pins: line.Pins,
 		HTTP: &http.Client{Transport: &agentTransport{server: s, next: s.rack.transport, panics: panics, marked: map[Step]bool{}}},
 		Disks: func(context.Context) ([]agent.Disk, []hardware.UnusableDisk, error) {
 			disks, err := s.openDisks(ctx)

@@ -2,6 +2,7 @@ package rack
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -18,11 +19,18 @@ const corruptAt = 1 << 16
 // agentTransport is the network of the agent. It derives the server's step from the agent's requests, and applies the faults of the network.
 type agentTransport struct {
 	server *Server
-	next   http.RoundTripper
+	next   *http.Transport
 	panics context.CancelCauseFunc
 
 	mu     sync.Mutex
 	marked map[Step]bool
+}
+
+// WithTLS implements agent.TLSTransport.
+func (t *agentTransport) WithTLS(settings *tls.Config) http.RoundTripper {
+	next := t.next.Clone()
+	next.Proxy, next.TLSClientConfig = nil, settings
+	return &agentTransport{server: t.server, next: next, panics: t.panics, marked: map[Step]bool{}}
 }
 
 // RoundTrip implements http.RoundTripper.

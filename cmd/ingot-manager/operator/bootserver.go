@@ -17,6 +17,8 @@ import (
 // bootServer serves the boot service as a part of the manager, in every replica.
 type bootServer struct {
 	address string
+	// tls is its HTTPS, at an address of its own.
+	tls     bootTLS
 	handler http.Handler
 	log     *slog.Logger
 	// mediaURL returns the URL of a boot medium.
@@ -41,6 +43,12 @@ func (s *bootServer) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("boot service: %w: set boot.address to a free address", err)
 	}
+	listeners := []net.Listener{listener}
+	if secure, err := s.tls.listener(ctx); err != nil {
+		return errors.Join(err, listener.Close())
+	} else if secure != nil {
+		listeners = append(listeners, secure)
+	}
 	if err := s.checkFiles(); err != nil {
 		s.log.Warn("Servers cannot boot the agent", "err", err)
 	}
@@ -61,8 +69,12 @@ func (s *bootServer) Start(ctx context.Context) error {
 		stopped <- err
 	}()
 	s.listening.Store(true)
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("boot service: %w", err)
+	served := make(chan error, len(listeners))
+	for _, listener := range listeners {
+		go func() { served <- server.Serve(listener) }()
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("boot service: %w", errors.Join(err, server.Close()))
 	}
 	return <-stopped
 }
@@ -77,6 +89,11 @@ func (s *bootServer) checkReady(*http.Request) error {
 	}
 	if !s.listening.Load() {
 		return errors.New("the boot service does not listen yet")
+	}
+	if s.tls.source != nil {
+		if _, err := s.tls.pins(context.Background()); err != nil {
+			return err
+		}
 	}
 	return s.checkFiles()
 }

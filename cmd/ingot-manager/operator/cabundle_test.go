@@ -121,7 +121,7 @@ func bootAgent(t *testing.T, namespace string, image hardware.Image) (netboot.Se
 	t.Cleanup(boot.Close)
 	made, err := netboot.New(netboot.Options{
 		Store: store, Key: func(context.Context) ([]byte, error) { return bytes.Repeat([]byte{7}, 32), nil }, BaseURL: boot.URL,
-		HostSettings: bootSettingsOfHost(server.Client), Files: fstest.MapFS{"vmlinuz": {Data: []byte("kernel")}, "initrd": {Data: []byte("initrd")}},
+		HostSettings: bootSettingsOfHost(server.Client, ""), Files: fstest.MapFS{"vmlinuz": {Data: []byte("kernel")}, "initrd": {Data: []byte("initrd")}},
 		Kernel: "vmlinuz", Initrd: "initrd", ProgressInterval: 20 * time.Millisecond,
 	})
 	if err != nil {

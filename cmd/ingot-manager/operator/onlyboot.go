@@ -89,7 +89,7 @@ func addBoot(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *sl
 	key.writer = nil // The manager makes the key.
 	logs := agentlogs.New(&attemptlog.Store{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader()}, time.Now, log.With("logger", "boot"))
 	book := newStrangerBook(mgr, s, store, log.With("logger", "boot"))
-	boot, err := newBootService(mgr, s, store, key, logs, book, log)
+	boot, err := newBootService(mgr, s, store, key, newBootTLS(mgr, s, log), logs, book, log)
 	if err != nil {
 		return err
 	}

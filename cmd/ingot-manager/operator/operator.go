@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
@@ -150,7 +151,8 @@ func addParts(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 	key := newBootKey(mgr, s)
 	logs := agentlogs.New(&attemptlog.Store{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader()}, time.Now, log.With("logger", "boot"))
 	book := newStrangerBook(mgr, s, store, log.With("logger", "boot"))
-	boot, err := newBootService(mgr, s, store, key, logs, book, log)
+	tls := newBootTLS(mgr, s, log)
+	boot, err := newBootService(mgr, s, store, key, tls, logs, book, log)
 	if err != nil {
 		return err
 	}
@@ -173,7 +175,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 		Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, MediaURL: boot.mediaURL, Timeouts: s.InstallerTimeouts(), Log: log.With("logger", "installer")}),
 		Tenants:   tenants,
 		HTTP:      &http.Client{Timeout: 30 * time.Second},
-		CheckBoot: checkBoot(key),
+		CheckBoot: checkBoot(key, tls),
 		Clock:     clock.RealClock{}, Random: rand.Reader, Jitter: mathrand.Float64, Suffix: func() string { return utilrand.String(5) },
 		HostTimeouts: s.HostTimeouts(), MachineTimeouts: machineTimeouts(s), Workers: s.Concurrency, Resolve: resolve,
 	})
@@ -194,10 +196,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 	if err := addSharedAddress(mgr, s, boot, log); err != nil {
 		return err
 	}
-	if err := addWebhook(mgr, s); err != nil {
-		return err
-	}
-	return addChecks(mgr, boot, network)
+	return errors.Join(addWebhook(mgr, s), tls.addKeeper(mgr, s, log), addChecks(mgr, boot, network))
 }
 
 // sessionOwner returns the mark of this installation's sessions at BMCs. The uid of kube-system stands for the management cluster: it stays through
@@ -217,21 +216,25 @@ func newBootKey(mgr ctrl.Manager, s settings.Settings) *bootKey {
 	}
 }
 
-func newBootService(mgr ctrl.Manager, s settings.Settings, store netboot.Store, key *bootKey, logs *agentlogs.Keeper, book *strangerbook.Book, log *slog.Logger) (*bootServer, error) {
-	service, err := netboot.New(netboot.Options{
-		Store: store, Key: key.get, BaseURL: s.Boot.URL, HostSettings: bootSettingsOfHost(mgr.GetCache()), Files: os.DirFS(s.Boot.Files), Kernel: s.Boot.Kernel, Initrd: s.Boot.Initrd,
+func newBootService(mgr ctrl.Manager, s settings.Settings, store netboot.Store, key *bootKey, tls bootTLS, logs *agentlogs.Keeper, book *strangerbook.Book, log *slog.Logger) (*bootServer, error) {
+	options := netboot.Options{
+		Store: store, Key: key.get, BaseURL: s.Boot.URL, HostSettings: bootSettingsOfHost(mgr.GetCache(), tls.port), Files: os.DirFS(s.Boot.Files), Kernel: s.Boot.Kernel, Initrd: s.Boot.Initrd,
 		KernelArguments: s.Boot.KernelArguments, Log: log.With("logger", "boot"), ProgressInterval: s.Boot.ProgressInterval.Duration,
 		Timeouts: s.InstallerTimeouts(), Count: sessions.CountBootEvent, Logs: logs, Media: newMedia(s.Boot),
 		NoteStranger: func(mac, address string) {
 			book.Note(strangers.Sighting{MAC: mac, Asked: strangers.AskedBootDocument, From: address})
 		},
-	})
+	}
+	if tls.source != nil {
+		options.Pins = tls.pins
+	}
+	service, err := netboot.New(options)
 	if err != nil {
 		return nil, fmt.Errorf("boot service: %w", err)
 	}
 	return &bootServer{
-		mediaURL: service.MediaURL,
-		address:  s.Boot.Address, handler: withPrograms(service, s.Boot.Network.Programs), log: log.With("logger", "boot"), files: os.DirFS(s.Boot.Files), requiredFiles: []string{s.Boot.Kernel, s.Boot.Initrd},
+		mediaURL: service.MediaURL, tls: tls,
+		address: s.Boot.Address, handler: withPrograms(service, s.Boot.Network.Programs), log: log.With("logger", "boot"), files: os.DirFS(s.Boot.Files), requiredFiles: []string{s.Boot.Kernel, s.Boot.Initrd},
 	}, nil
 }
 

@@ -65,7 +65,7 @@ type subnetBook struct {
 }
 
 func newProvisioning(mgr ctrl.Manager, s settings.Settings, store *sessions.Store, noteStranger func(strangers.Sighting), log *slog.Logger) (*provisioning, error) {
-	p := &provisioning{settings: s.Boot.Network, bootURL: s.Boot.URL, store: store, hostSettings: bootSettingsOfHost(mgr.GetCache()), noteStranger: noteStranger, log: log}
+	p := &provisioning{settings: s.Boot.Network, bootURL: s.Boot.URL, store: store, hostSettings: bootSettingsOfHost(mgr.GetCache(), ""), noteStranger: noteStranger, log: log}
 	for i, subnet := range s.Boot.Network.Subnets {
 		parsed, err := subnet.Parse()
 		if err != nil {

@@ -111,10 +111,22 @@ type Boot struct {
 	KeySecret string `json:"keySecret"`
 	// KeyNamespace is the namespace of KeySecret; empty: Namespace. A boot service that runs alone has the manager's key.
 	KeyNamespace string `json:"keyNamespace"`
+	// TLS is the boot service's HTTPS, which agents use.
+	TLS BootTLS `json:"tls"`
 	// ProgressInterval is the least time between two writes of one host's byte progress.
 	ProgressInterval metav1.Duration `json:"progressInterval"`
 	// Network answers servers on the provisioning network before they speak HTTP.
 	Network Network `json:"network"`
+}
+
+// BootTLS is the boot service's HTTPS.
+type BootTLS struct {
+	// Address to listen on; "0" turns it off, and agents use HTTP. Servers reach it at the host of the boot service's URL and this port, unless their
+	// NodeProvider says otherwise.
+	Address string `json:"address"`
+	// AuthoritySecret names the Secret with the authority, and CertificateSecret the one with the certificate; made when they do not exist.
+	AuthoritySecret   string `json:"authoritySecret"`
+	CertificateSecret string `json:"certificateSecret"`
 }
 
 // BMC configures the connections to BMCs.
@@ -174,6 +186,7 @@ func Default() Settings {
 		Webhook:        Webhook{Address: "0", CertificateSecret: "ingot-webhook-certificate", Configuration: "ingot-nodetype"},
 		Boot: Boot{
 			Address: ":8090", Files: "/var/lib/ingot/boot", Kernel: "vmlinuz", Initrd: "agent.cpio.zst",
+			TLS:            BootTLS{Address: ":8092", AuthoritySecret: "ingot-boot-authority", CertificateSecret: "ingot-boot-certificate"},
 			HostNamespaces: []string{}, KernelArguments: []string{}, KeySecret: "ingot-boot-key", ProgressInterval: d(10 * time.Second), Network: defaultNetwork(),
 		},
 		BMC:       BMC{Timeout: d(30 * time.Second)},
@@ -219,6 +232,10 @@ func (s Settings) validate() error {
 		{s.Webhook.Configuration == "", "webhook.configuration", "", "the name of a ValidatingWebhookConfiguration"},
 		{!isListenAddress(s.Boot.Address) && s.Boot.Address != "0", "boot.address", s.Boot.Address, "HOST:PORT or :PORT, or 0 for none"},
 		{s.Boot.Address == "0" && s.Boot.Network.Interface != "", "boot.network.interface", s.Boot.Network.Interface, "nothing, because boot.address is 0"},
+		{!isListenAddress(s.Boot.TLS.Address) && s.Boot.TLS.Address != "0", "boot.tls.address", s.Boot.TLS.Address, "HOST:PORT or :PORT, or 0 for none"},
+		{s.Boot.TLS.AuthoritySecret == "", "boot.tls.authoritySecret", "", "the name of a Secret in the manager's own namespace"},
+		{s.Boot.TLS.CertificateSecret == "" || s.Boot.TLS.CertificateSecret == s.Boot.TLS.AuthoritySecret, "boot.tls.certificateSecret", s.Boot.TLS.CertificateSecret,
+			"the name of another Secret in the manager's own namespace"},
 		{!isURL(s.Boot.URL), "boot.url", s.Boot.URL, "the URL where servers reach boot.address, such as http://10.20.0.2:8090"},
 		{!slices.Contains([]string{"debug", "info", "warn", "error"}, s.Log.Level), "log.level", s.Log.Level, "debug, info, warn or error"},
 		{!slices.Contains([]string{"json", "text"}, s.Log.Format), "log.format", s.Log.Format, "json or text"},

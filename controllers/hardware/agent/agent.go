@@ -63,6 +63,9 @@ type Config struct {
 	URL string
 	// Token authorizes the agent at the boot service, ingot.token on the kernel command line.
 	Token string
+	// Pins are the authorities that the boot service's certificate may be of, ingot.ca on the kernel command line; empty: those that HTTP trusts. With
+	// pins the boot service is asked by HTTPS alone.
+	Pins []string
 	// HTTP is the client for the boot service and for image servers; nil means a client with connection time-outs.
 	HTTP *http.Client
 	// Disks opens the disks of the server that may be written, which excludes removable ones, and returns the others as unusable. Run
@@ -232,6 +235,9 @@ func (c Config) complete() (Config, error) {
 	base, err := url.Parse(c.URL)
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
 		return c, fmt.Errorf("%s: expected the boot service's base URL, seen %q", cmdline.ArgURL, c.URL)
+	}
+	if len(c.Pins) > 0 && base.Scheme != "https" {
+		return c, fmt.Errorf("%s: expected an https URL, because %s says which authority the boot service's certificate is of, seen %q", cmdline.ArgURL, cmdline.ArgCA, c.URL)
 	}
 	if c.Token == "" || c.Disks == nil || c.Inventory == nil {
 		return c, fmt.Errorf("%s, Config.Disks and Config.Inventory are required", cmdline.ArgToken)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
+	"github.com/ingot-dev/ingot/controllers/hardware/pin"
 )
 
 const (
@@ -23,6 +24,8 @@ const (
 	callTimeout = 30 * time.Second
 	// retryTimeout is how long a failed call is repeated, for example while the replicas of the boot service are updated.
 	retryTimeout = 15 * time.Minute
+	// refusedTimeout is how long a boot service is asked again whose certificate was refused: a neighbour that answers in its place may go away.
+	refusedTimeout = 2 * time.Minute
 	// minRetryWait and maxRetryWait are the limits of the wait between two calls, which doubles each time.
 	minRetryWait, maxRetryWait = time.Second, 30 * time.Second
 )
@@ -43,10 +46,13 @@ func newClient(config Config) (*client, error) {
 	if _, err := io.ReadFull(config.Random, key); err != nil {
 		return nil, fmt.Errorf("making the agent's key: %w", err)
 	}
-	calls := *config.HTTP
+	calls, err := clientOfPins(config)
+	if err != nil {
+		return nil, err
+	}
 	// The boot service does not redirect, and the token must not be sent to another server.
 	calls.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &client{config: config, http: &calls, key: hex.EncodeToString(key)}, nil
+	return &client{config: config, http: calls, key: hex.EncodeToString(key)}, nil
 }
 
 func (c *client) post(ctx context.Context, path string, body, into any) error {
@@ -73,6 +79,9 @@ func (c *client) retry(ctx context.Context, call func() error) error {
 		now := c.config.Clock.Now()
 		if protocol.CodeOf(err) == protocol.NotYet {
 			end = c.endOfRetries(now)
+		}
+		if refused := (*pin.RefusedError)(nil); errors.As(err, &refused) && now.Add(refusedTimeout).Before(end) {
+			end = now.Add(refusedTimeout)
 		}
 		if now.Add(wait).After(end) {
 			return fmt.Errorf("giving up: %w", err)

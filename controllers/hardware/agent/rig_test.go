@@ -98,14 +98,17 @@ func (s *memoryStore) ConfigDrive(_ context.Context, uid string, attempt int64) 
 type rig struct {
 	// settings are those of the host.
 	settings netboot.HostSettings
-	t        testing.TB
-	store    *memoryStore
-	service  *httptest.Server
-	images   *httptest.Server
-	served   []byte
-	log      *bytes.Buffer
-	logs     *agentlogs.Keeper
-	saved    savedLogs
+	// handler is the boot service, and pins are of its HTTPS.
+	handler http.Handler
+	pins    []string
+	t       testing.TB
+	store   *memoryStore
+	service *httptest.Server
+	images  *httptest.Server
+	served  []byte
+	log     *bytes.Buffer
+	logs    *agentlogs.Keeper
+	saved   savedLogs
 }
 
 // newRig serves the file as the image of a running installation.
@@ -134,12 +137,12 @@ func newRig(t testing.TB, served []byte, format string, drive hardware.ConfigDri
 		Logs:  r.logs,
 		Store: r.store, Key: func(context.Context) ([]byte, error) { return bytes.Repeat([]byte{7}, 32), nil },
 		BaseURL: r.service.URL, HostSettings: func(context.Context, netboot.Session) (netboot.HostSettings, error) { return r.settings, nil }, Files: fstest.MapFS{"vmlinuz": {Data: []byte("kernel")}, "initrd": {Data: []byte("initrd")}},
-		Kernel: "vmlinuz", Initrd: "initrd", KernelArguments: []string{"console=ttyS0"}, ProgressInterval: 20 * time.Millisecond,
+		Pins: func(context.Context) ([]string, error) { return r.pins, nil }, Kernel: "vmlinuz", Initrd: "initrd", KernelArguments: []string{"console=ttyS0"}, ProgressInterval: 20 * time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	service = made
+	service, r.handler = made, made
 	return r
 }
 
@@ -163,6 +166,15 @@ var tokenPattern = regexp.MustCompile(`ingot\.token=(\S+)`)
 // boot fetches the boot document and returns the token in it, "" when there is none.
 func (r *rig) boot() string {
 	r.t.Helper()
+	if match := tokenPattern.FindStringSubmatch(r.document()); match != nil {
+		return match[1]
+	}
+	return ""
+}
+
+// document fetches the boot document.
+func (r *rig) document() string {
+	r.t.Helper()
 	response, err := http.Get(r.service.URL + "/boot/" + bootMAC)
 	if err != nil {
 		r.t.Fatal(err)
@@ -172,10 +184,7 @@ func (r *rig) boot() string {
 	if err != nil || response.StatusCode != http.StatusOK {
 		r.t.Fatalf("boot document: %v, status %s", err, response.Status)
 	}
-	if match := tokenPattern.FindSubmatch(script); match != nil {
-		return string(match[1])
-	}
-	return ""
+	return string(script)
 }
 
 // run boots the server and lets the agent work on the disks.

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ingot-dev/ingot/controllers/hardware/pin"
 )
 
 // Names of the kernel arguments, beside those of the network.
@@ -14,6 +16,8 @@ const (
 	ArgURL = "ingot.url"
 	// ArgToken authorizes the agent at the boot service.
 	ArgToken = "ingot.token"
+	// ArgCA is the pin of an authority whose certificates the agent accepts of the boot service (package pin). It may be repeated.
+	ArgCA = "ingot.ca"
 	// argHost is the host that the server is: ingot.host=NAMESPACE/NAME. It is for the console only.
 	argHost = "ingot.host"
 	// argAttempt is the number of the attempt, for the console only.
@@ -31,6 +35,8 @@ type Arguments struct {
 	URL string
 	// Token authorizes the agent at the boot service.
 	Token string
+	// Pins are the authorities that the boot service's certificate may be of; empty: those that the ramdisk trusts.
+	Pins []string
 	// Host is the host that the server is, NAMESPACE/NAME, and Attempt the number of its attempt.
 	Host    string
 	Attempt int64
@@ -54,6 +60,9 @@ func (a Arguments) Words() []string {
 			words = append(words, name+"="+value)
 		}
 	}
+	for _, text := range a.Pins {
+		add(ArgCA, text)
+	}
 	add(argHost, a.Host)
 	if a.Attempt > 0 {
 		add(argAttempt, strconv.FormatInt(a.Attempt, 10))
@@ -68,7 +77,8 @@ func (a Arguments) Words() []string {
 }
 
 // Parse returns what a kernel command line says. Of a repeated argument the last counts, as it does for the kernel. An argument that cannot be used
-// is left out and is part of the error, which names it; what could be read is returned with the error.
+// is left out and is part of the error, which names it; what could be read is returned with the error. Pins add up, and one that cannot be used stays:
+// without it the agent would trust what the ramdisk trusts, which is more than the command line says.
 func Parse(line string) (Arguments, error) {
 	var a Arguments
 	var failed []string
@@ -100,6 +110,9 @@ func (a *Arguments) set(name, value string) (err error) {
 		a.URL = value
 	case ArgToken:
 		a.Token = value
+	case ArgCA:
+		a.Pins = append(a.Pins, value)
+		return pin.Check(value)
 	case argHost:
 		if !hostPattern.MatchString(value) {
 			return fmt.Errorf("%q: expected NAMESPACE/NAME", value)

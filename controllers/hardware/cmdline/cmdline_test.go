@@ -14,7 +14,7 @@ func TestWhatTheBootServiceWritesIsWhatTheAgentReads(t *testing.T) {
 	for name, want := range map[string]Arguments{
 		"least": {URL: "http://10.0.0.2:8090", Token: "a.b"},
 		"all": {
-			URL: "https://[2001:db8::1]:8443", Token: "a-_.b", Host: "metal/gpu-1", Attempt: 7, Time: time.Unix(1795000000, 0), Deadline: time.Unix(1795003600, 0),
+			URL: "https://[2001:db8::1]:8443", Token: "a-_.b", Pins: []string{"sha256:" + strings.Repeat("0a", 32), "sha256:" + strings.Repeat("0b", 32)}, Host: "metal/gpu-1", Attempt: 7, Time: time.Unix(1795000000, 0), Deadline: time.Unix(1795003600, 0),
 			Network: Network{
 				MAC: "0c:42:a1:00:00:01", Bond: &Bond{Mode: "802.3ad", MACs: []string{"0c:42:a1:00:00:01", "0c:42:a1:00:00:02"}}, VLAN: 120,
 				Addresses: []netip.Prefix{netip.MustParsePrefix("10.20.0.5/24"), netip.MustParsePrefix("2001:db8::5/64")},
@@ -50,6 +50,15 @@ func TestAnArgumentThatCannotBeUsedIsNamedAndTheOthersAreRead(t *testing.T) {
 		name, _, _ := strings.Cut(bad, "=")
 		if err == nil || !strings.Contains(err.Error(), strings.TrimPrefix(name, "ingot.")) || got.URL != "http://a" || got.Token != "T" {
 			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+// Without it: the agent would trust every authority of the ramdisk, because the one that it was told is spoilt.
+func TestAPinThatCannotBeUsedStaysSoThatNothingElseIsTrusted(t *testing.T) {
+	for _, bad := range []string{"", "sha256:", "sha256:0A", "md5:" + strings.Repeat("0", 64), strings.Repeat("0", 64)} {
+		if got, err := Parse("ingot.url=https://a ingot.token=T ingot.ca=" + bad); err == nil || len(got.Pins) != 1 || got.Token != "T" {
+			t.Errorf("%q: %q, %v", bad, got.Pins, err)
 		}
 	}
 }

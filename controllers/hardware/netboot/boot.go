@@ -1,6 +1,7 @@
 package netboot
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -283,7 +284,7 @@ chain --replace --autofree %[1]s/boot/%[3]s || goto again
 // agentArguments returns the kernel arguments of the agent for the current boot of the session. They hold the boot's token: never log them.
 func (s *Service) agentArguments(session Session, key []byte, settings HostSettings, now time.Time) []string {
 	line := cmdline.Arguments{
-		URL: settings.URL, Host: session.Namespace + "/" + session.Name, Attempt: session.Number, Time: now, Deadline: session.Deadline, Network: settings.Network,
+		URL: settings.agentURL(), Pins: settings.pins, Host: session.Namespace + "/" + session.Name, Attempt: session.Number, Time: now, Deadline: session.Deadline, Network: settings.Network,
 		Token: signToken(key, claims{hostUID: session.HostUID, attempt: session.Number, boot: int64(session.Boots), expires: session.Deadline}),
 	}
 	line.Network.MAC = session.BootMAC
@@ -316,8 +317,27 @@ func (s *Service) hostSettings(ctx context.Context, session Session) (HostSettin
 		return settings, hardware.Errorf(hardware.Invalid, "serve a boot document", session.Namespace+"/"+session.Name,
 			"the boot service's address %q does not make a URL: expected http://HOST:PORT", settings.URL)
 	}
+	return s.addPins(ctx, session, settings)
+}
+
+// addPins adds the pins for the agent's command line. An agent that could not check the certificate must not start, so without pins there are no settings.
+func (s *Service) addPins(ctx context.Context, session Session, settings HostSettings) (HostSettings, error) {
+	if settings.SecureURL == "" {
+		return settings, nil
+	}
+	target := session.Namespace + "/" + session.Name
+	if !isBaseURL(settings.SecureURL) || !strings.HasPrefix(settings.SecureURL, "https://") || s.options.Pins == nil {
+		return settings, hardware.Errorf(hardware.Invalid, "serve a boot document", target, "the boot service's HTTPS address %q does not make a URL: expected https://HOST:PORT", settings.SecureURL)
+	}
+	var err error
+	if settings.pins, err = s.options.Pins(ctx); err != nil {
+		return settings, hardware.Errorf(hardware.Busy, "serve a boot document", target, "%w", err)
+	}
 	return settings, nil
 }
+
+// agentURL returns the URL of the boot service for the agent.
+func (h HostSettings) agentURL() string { return cmp.Or(h.SecureURL, h.URL) }
 
 // errMAC does not quote the malformed address, because any client may send it.
 var errMAC = errors.New("not a MAC address: expected six octets like 0c:42:a1:00:00:01")

@@ -59,6 +59,12 @@
 // An agent sends its log while it works (agent/protocol), and the rest of it before its result, because nothing is taken after that. Package agentlogs
 // keeps the last 64 KiB, without the credentials of the request and without anything that a terminal acts on.
 //
+// # TLS
+//
+// Agents ask by HTTPS where HostSettings.SecureURL is set: the same service at another address, with a certificate of an authority of its own, whose
+// pins are on the command line (package pin). Boot documents, kernel and initrd go by HTTP, because iPXE and firmware know no such authority. So who can
+// change what is sent on the provisioning network can change the command line of a network boot; boot media have it inside.
+//
 // # Limits
 //
 // The number of requests for boot documents is limited for each MAC address of a host, and for all addresses that are nobody's together.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/pin"
 )
 
 const (
@@ -55,9 +56,12 @@ func Probe(ctx context.Context, client *http.Client, base string, key []byte) er
 	defer cancel()
 	want := identityOf(key)
 	status, body, err := askPath(ctx, client, http.MethodGet, base+PathIdentity, len(want)+1)
+	var refused *pin.RefusedError
 	switch {
 	case errors.Is(err, errNoAddress):
 		return hardware.Errorf(hardware.Conflict, op, base, "%w", err)
+	case errors.As(err, &refused):
+		return hardware.Errorf(hardware.Conflict, op, base, "something else answers: %w", err)
 	case err != nil:
 		return hardware.Errorf(hardware.Unreachable, op, base, "%w", err)
 	case isUndecided(status):

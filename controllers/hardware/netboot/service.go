@@ -53,6 +53,9 @@ type Options struct {
 	BaseURL string
 	// HostSettings returns what is configured for one host; nil means the zero value for every host.
 	HostSettings func(context.Context, Session) (HostSettings, error)
+	// Pins returns the pins of the authorities of the boot service's certificate, for agents of hosts with HostSettings.SecureURL; nil: there are no
+	// such hosts.
+	Pins func(context.Context) ([]string, error)
 	// Files holds the agent's kernel and initrd under the names Kernel and Initrd. Its files must implement io.Seeker, as those of os.DirFS do.
 	Files          fs.FS
 	Kernel, Initrd string
@@ -79,12 +82,17 @@ type Options struct {
 type HostSettings struct {
 	// URL is the URL at which the host reaches this service, in the form of BaseURL; empty means BaseURL.
 	URL string
+	// SecureURL is the https URL at which agents reach this service, with a certificate that is pinned by their command line; empty: they use URL.
+	SecureURL string
 	// StrictIdentity refuses an agent whose server differs from the known hardware of the host.
 	StrictIdentity bool
 	// CABundle has certificates in PEM that the agent trusts image servers by; empty: those of the ramdisk only.
 	CABundle string
 	// Network is how the agent brings up the network of the server, beside the MAC address of the boot NIC.
 	Network cmdline.Network
+
+	// pins are for SecureURL.
+	pins []string
 }
 
 // Service serves boot documents and agents. It implements http.Handler. It holds no state that another replica would need.
