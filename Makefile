@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 BIN := bin
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-GO_SOURCES = $(shell find api cmd cloudinit config controllers imagebuilder presentation test -name '*.go' -not -path 'test/controlplane/*' -not -path 'test/tools/*' 2>/dev/null) go.mod go.sum
+GO_SOURCES = $(shell find api cmd cloudinit config controllers imagebuilder presentation test -name '*.go' -not -name '*_test.go' -not -path 'test/controlplane/*' -not -path 'test/tools/*' 2>/dev/null) go.mod go.sum
 # The same flags everywhere, so that programs and tests share compiled packages.
 export CGO_ENABLED := 0
 LDFLAGS := -s -w -X main.version=$(VERSION)
@@ -45,13 +45,21 @@ image: $(BIN)/ingot boot $(IMAGE_ARCHITECTURES:%=$(BIN)/linux-%/ingot-manager) #
 .PHONY: boot
 boot: $(BIN)/boot/agent.cpio.zst ## Make the kernel and the ramdisk that servers are installed by, in bin/boot. KERNEL: a package or directory.
 
-# A kernel that is given is used also when the files are there.
+# A kernel that is given is used also when the files are there. The package that apt downloaded stays in bin/kernel: remove it for a newer one.
 $(BIN)/boot/agent.cpio.zst: $(BIN)/ingot $(BIN)/ingot-agent $(if $(KERNEL),FORCE)
 	@mkdir -p $(BIN)/kernel
-	@kernel='$(KERNEL)'; [ -n "$$kernel" ] || { rm -f $(BIN)/kernel/linux-image-*.deb; \
+	@kernel='$(KERNEL)'; [ -n "$$kernel" ] || kernel=$$(ls $(BIN)/kernel/linux-image-*.deb 2>/dev/null) || { \
 		(cd $(BIN)/kernel && apt-get -q download "$$(apt-cache depends linux-image-amd64 2>/dev/null | awk '/Depends: linux-image/ {print $$2; exit}')") && kernel=$$(ls $(BIN)/kernel/linux-image-*.deb); } || \
 		{ echo "no kernel: give KERNEL=PATH, a distribution's kernel package for the servers (linux-image-*-amd64_*.deb) or a directory with boot/ and lib/modules/"; exit 1; }; \
 	$(BIN)/ingot image ramdisk --agent $(BIN)/ingot-agent --kernel "$$kernel" $(FIRMWARE:%=--firmware %) -o $(BIN)/boot
+
+.PHONY: node-programs
+node-programs: $(BIN)/node-programs/kubectl ## Build what test nodes run: kubelet, containerd and their tools, in bin/node-programs.
+
+# They change with their versions, which the recipe has.
+$(BIN)/node-programs/kubectl: config/images/debian-kubernetes.yaml
+	@echo "building kubelet, containerd and kubectl (a few minutes)"
+	@go run ./test/kubelet/programs $< $(BIN)/node-programs 2> $(BIN)/node-programs.log || { cat $(BIN)/node-programs.log; exit 1; }
 
 .PHONY: FORCE
 FORCE:

@@ -194,14 +194,14 @@ func TestAModuleWhoseDigestTheRecipeDoesNotHaveIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	if err := build.Program(t.Context(), opts, 0, io.MultiWriter(&log, t.Output())); err == nil || !strings.Contains(err.Error(), "gocyclo v0.6.0 h1:") {
+	if _, err := build.Programs(t.Context(), opts, io.MultiWriter(&log, t.Output()), opts.Recipe.Programs[0].Path); err == nil || !strings.Contains(err.Error(), "gocyclo v0.6.0 h1:") {
 		t.Errorf("%v\n%s", err, log.String())
 	}
 	wrong := "github.com/fzipp/gocyclo v0.6.0 h1:AAAAaHPN2YOgIKXTnN4XXDaDJSwxHO8ZAjPxvJJJJJI=\n"
 	if err := os.WriteFile(filepath.Join(opts.Dir, "gocyclo.sum"), []byte(wrong), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := build.Program(t.Context(), opts, 0, &log); err == nil || !strings.Contains(log.String(), "SECURITY ERROR") {
+	if _, err := build.Programs(t.Context(), opts, &log, opts.Recipe.Programs[0].Path); err == nil || !strings.Contains(log.String(), "SECURITY ERROR") {
 		t.Errorf("%v\n%s", err, log.String())
 	}
 }

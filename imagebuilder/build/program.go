@@ -5,14 +5,37 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/ingot-dev/ingot/imagebuilder/recipe"
 )
+
+// Programs builds those of the recipe's Go programs that are named by their paths in the image, and returns their files in opts.Output, in that
+// order. The log gets what the Go tool says.
+func Programs(ctx context.Context, opts Options, log io.Writer, paths ...string) (out []string, err error) {
+	b := &builder{Options: opts, work: opts.Output}
+	if b.scratch, err = os.MkdirTemp("", "ingot-programs-*"); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.scratch)) }()
+	for _, p := range paths {
+		i := slices.IndexFunc(opts.Recipe.Programs, func(q recipe.Program) bool { return q.Path == p })
+		if i < 0 {
+			return nil, fmt.Errorf("%s: the recipe %s has no such program", p, opts.Recipe.Name)
+		}
+		if err := b.buildProgram(ctx, i, log); err != nil {
+			return nil, fmt.Errorf("build %s: %w", p, err)
+		}
+		out = append(out, b.programPath(i))
+	}
+	return out, nil
+}
 
 // buildProgram builds one program of the recipe in a module of its own, which requires the program's module. So the program's build information
 // names every module with its version and digest.
