@@ -65,7 +65,11 @@ func prepareMachine(ctx context.Context, log *slog.Logger, root fs.FS, line cmdl
 	}
 	attempt, end := context.WithTimeout(ctx, cmp.Or(line.Remaining(), defaultRemaining))
 	defer end()
-	return network.Up(attempt, ctx, config)
+	if err := network.Up(attempt, ctx, config); err != nil {
+		return err
+	}
+	network.StartOtherPorts(attempt, agent.SystemClock{})
+	return nil
 }
 
 // setClock corrects the clock of the system. The clock of the server's firmware is left to the system that is installed.

@@ -22,6 +22,9 @@ func writeConsoles([]string, string) {}
 
 func quietKernel(bool) {}
 
+// addNICFirmware is for Linux.
+func addNICFirmware(*hardware.Inventory) {}
+
 func prepareMachine(context.Context, *slog.Logger, fs.FS, cmdline.Arguments, func(*network.Failure)) error {
 	return errors.ErrUnsupported
 }

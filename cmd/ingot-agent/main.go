@@ -69,6 +69,7 @@ func run(ctx context.Context, log *slog.Logger, root fs.FS, line cmdline.Argumen
 		Inventory: func(context.Context) (hardware.Inventory, error) {
 			waitErr := waitForDisks()
 			inventory, err := sysfs.ReadInventory(root)
+			addNICFirmware(&inventory)
 			return inventory, errors.Join(waitErr, err)
 		},
 		Disks: func(ctx context.Context) ([]agent.Disk, []hardware.UnusableDisk, error) {

@@ -49,7 +49,7 @@ func (b *bmc) Inventory(ctx context.Context) (hardware.Inventory, error) {
 		if err != nil {
 			return err
 		}
-		for _, read := range []func(*system) error{w.readSystemValues, w.readProcessors, w.readNICs, w.readDisks, w.readPCIDevices, w.readSecureBoot} {
+		for _, read := range []func(*system) error{w.readSystemValues, w.readProcessors, w.readNICs, w.readDisks, w.readPCIDevices, w.readSecureBoot, w.readBMCVersion} {
 			if err := read(s); err != nil {
 				return err
 			}
@@ -83,6 +83,19 @@ func (w *crawl) readSystemValues(s *system) error {
 		return nil
 	}
 	return w.readMemory(s)
+}
+
+// readBMCVersion sets BMCVersion from the managers that manage the server. A manager of another type, such as that of a chassis or of a service
+// processor, is not the BMC.
+func (w *crawl) readBMCVersion(s *system) error {
+	managers, err := readLinked[struct{ ManagerType, FirmwareVersion string }](w, s.links.Links.ManagedBy.ToStrings())
+	for _, m := range managers {
+		version := strings.TrimSpace(m.FirmwareVersion)
+		if (m.ManagerType == "" || m.ManagerType == "BMC") && !isPlaceholder(version) {
+			w.inventory.BMCVersion = cmp.Or(w.inventory.BMCVersion, version)
+		}
+	}
+	return err
 }
 
 // isPlaceholder reports whether the text is what firmware writes in place of a value that it does not know.

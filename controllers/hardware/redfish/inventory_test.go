@@ -21,7 +21,7 @@ var (
 
 func reportedInventory() hardware.Inventory {
 	return hardware.Inventory{
-		Manufacturer: "Example", Model: "GX-8", SerialNumber: "SN0001", BIOSVersion: "2.4.1", Architecture: "amd64",
+		Manufacturer: "Example", Model: "GX-8", SerialNumber: "SN0001", BIOSVersion: "2.4.1", BMCVersion: "1.7.0", Architecture: "amd64",
 		CPUModel: "Example CPU 9000", CPUThreads: 224, MemoryBytes: 128 << 30,
 		NICs: []hardware.NIC{
 			{Name: "NIC.1", MAC: "52:54:00:aa:00:01", SpeedMbps: 25000, Up: true},
