@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// firmwarePackages are the packages of Debian 12 with the firmware that drivers of servers ask for, by the beginning of the files' names. Source:
-// debian/config/*/defines of the source package firmware-nonfree (component non-free-firmware), and firmware-linux-free (component main).
+// firmwarePackages are the packages of Debian 12 with the firmware that drivers of servers ask for, by the beginning of the files' names: those
+// made from the source package firmware-nonfree (component non-free-firmware), and firmware-linux-free (component main). What they hold is listed at
+// https://packages.debian.org/bookworm/PACKAGE.
 var firmwarePackages = []struct{ prefix, name string }{
 	{"bnx2/", "firmware-bnx2"}, {"bnx2x/", "firmware-bnx2x"},
 	{"isci/", "firmware-linux-free"},
