@@ -87,7 +87,7 @@ func (s *Source) read(ctx context.Context) error {
 		err = errors.New("it has no authority")
 	}
 	if err != nil {
-		return fmt.Errorf("Secret %s: %w: the replica that leads makes it", s.Served, err)
+		return fmt.Errorf("the certificate in Secret %s: %w: the replica that leads makes it", s.Served, err)
 	}
 	s.certificate, s.pins = certificate, pins
 	return nil
