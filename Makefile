@@ -31,10 +31,11 @@ PUSH ?=
 KERNEL ?=
 FIRMWARE ?= $(wildcard /lib/firmware)
 BOOTLOADERS ?= $(wildcard /usr/lib/ipxe)
+EFI_STUB ?= $(wildcard /usr/lib/systemd/boot/efi/linuxx64.efi.stub)
 IMAGE_ARCHITECTURES := amd64 arm64
 
 .PHONY: image
-image: $(BIN)/ingot boot $(IMAGE_ARCHITECTURES:%=$(BIN)/linux-%/ingot-manager) ## Make the manager's container image in bin/image. IMAGE=REGISTRY/NAME:TAG names it, PUSH=1 pushes it; KERNEL, BOOTLOADERS, FIRMWARE: packages or directories.
+image: $(BIN)/ingot boot $(IMAGE_ARCHITECTURES:%=$(BIN)/linux-%/ingot-manager) ## Make the manager's container image in bin/image. IMAGE=REGISTRY/NAME:TAG names it, PUSH=1 pushes it; KERNEL, BOOTLOADERS, FIRMWARE, EFI_STUB: packages or directories.
 	@mkdir -p $(BIN)/image
 	@bootloaders='$(BOOTLOADERS)'; [ -n "$$bootloaders" ] || { rm -f $(BIN)/image/ipxe_*.deb; \
 		(cd $(BIN)/image && apt-get -q download ipxe) && bootloaders=$$(ls $(BIN)/image/ipxe_*.deb); } || \
@@ -51,7 +52,10 @@ $(BIN)/boot/agent.cpio.zst: $(BIN)/ingot $(BIN)/ingot-agent $(if $(KERNEL),FORCE
 	@kernel='$(KERNEL)'; [ -n "$$kernel" ] || kernel=$$(ls $(BIN)/kernel/linux-image-*.deb 2>/dev/null) || { \
 		(cd $(BIN)/kernel && apt-get -q download "$$(apt-cache depends linux-image-amd64 2>/dev/null | awk '/Depends: linux-image/ {print $$2; exit}')") && kernel=$$(ls $(BIN)/kernel/linux-image-*.deb); } || \
 		{ echo "no kernel: give KERNEL=PATH, a distribution's kernel package for the servers (linux-image-*-amd64_*.deb) or a directory with boot/ and lib/modules/"; exit 1; }; \
-	$(BIN)/ingot image ramdisk --agent $(BIN)/ingot-agent --kernel "$$kernel" $(FIRMWARE:%=--firmware %) -o $(BIN)/boot
+	stub='$(EFI_STUB)'; [ -n "$$stub" ] || stub=$$(ls $(BIN)/kernel/systemd-boot-efi_*.deb 2>/dev/null) || { \
+		(cd $(BIN)/kernel && apt-get -q download systemd-boot-efi) && stub=$$(ls $(BIN)/kernel/systemd-boot-efi_*.deb); } || \
+		echo "no EFI stub, so BMCs' virtual media are not served: give EFI_STUB=PATH, the package systemd-boot-efi or its linuxx64.efi.stub"; \
+	$(BIN)/ingot image ramdisk --agent $(BIN)/ingot-agent --kernel "$$kernel" $(FIRMWARE:%=--firmware %) $${stub:+--efi-stub "$$stub"} -o $(BIN)/boot
 
 .PHONY: node-programs
 node-programs: $(BIN)/node-programs/kubectl ## Build what test nodes run: kubelet, containerd and their tools, in bin/node-programs.

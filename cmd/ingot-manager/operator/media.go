@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
@@ -29,12 +30,16 @@ type mediaMaker struct {
 	layout   *iso.Layout
 }
 
-// newMedia returns the function that makes boot media; nil when none are configured.
+// newMedia returns the function that makes boot media; nil when there is no EFI stub to make them with.
 func newMedia(boot settings.Boot) func(string) (io.ReadSeeker, error) {
-	if boot.EFIStub == "" {
-		return nil
+	stub := boot.EFIStub
+	if stub == "" {
+		stub = filepath.Join(boot.Files, settings.EFIStubFile)
+		if _, err := os.Stat(stub); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 	}
-	m := &mediaMaker{stub: boot.EFIStub, files: os.DirFS(boot.Files), kernel: boot.Kernel, initrd: boot.Initrd}
+	m := &mediaMaker{stub: stub, files: os.DirFS(boot.Files), kernel: boot.Kernel, initrd: boot.Initrd}
 	return m.image
 }
 

@@ -22,6 +22,9 @@ const (
 	Kind       = "ManagerConfiguration"
 )
 
+// EFIStubFile is the EFI stub in the folder of the agent's kernel, where `ingot image ramdisk --efi-stub` puts it.
+const EFIStubFile = "linuxx64.efi.stub"
+
 // Settings are the contents of the configuration file. Durations are written as "30s".
 type Settings struct {
 	APIVersion string `json:"apiVersion"`
@@ -103,7 +106,7 @@ type Boot struct {
 	// Kernel and Initrd are file names in Files.
 	Kernel string `json:"kernel"`
 	Initrd string `json:"initrd"`
-	// EFIStub is the path of systemd's EFI stub, linuxx64.efi.stub, which boot media are made with; empty: the boot service makes no media.
+	// EFIStub is the path of systemd's EFI stub, which boot media are made with; empty: linuxx64.efi.stub in Files, and no media where it is missing.
 	EFIStub string `json:"efiStub"`
 	// KernelArguments are added to the agent's command line.
 	KernelArguments []string `json:"kernelArguments"`

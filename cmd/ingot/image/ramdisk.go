@@ -36,6 +36,7 @@ const systemRoots = "etc/ssl/certs/ca-certificates.crt"
 // ramdiskOptions are the flags of `ingot image ramdisk`.
 type ramdiskOptions struct {
 	agent, release, output string
+	efiStub                string
 	kernel, firmware, cas  []string
 	noSystemCA             bool
 }
@@ -54,7 +55,7 @@ unpacked (boot/vmlinuz-RELEASE, lib/modules/RELEASE). The ramdisk has the agent,
 modules of servers' network and storage controllers, their firmware as far as
 --firmware or the kernel's packages have it, and the certificates that image servers
 are trusted by: those of this system, and those of --ca. The same inputs give the
-same bytes.`,
+same bytes. --efi-stub adds the program that BMCs' virtual media begin with.`,
 		Example: `  apt-get download linux-image-6.1.0-56-amd64
   ingot image ramdisk --agent bin/ingot-agent --kernel linux-image-*.deb --firmware /lib/firmware -o boot`,
 		Args: cobra.NoArgs,
@@ -71,6 +72,7 @@ same bytes.`,
 	f.StringVar(&opts.release, "release", "", "release of the kernel where the directory has several")
 	f.StringArrayVar(&opts.firmware, "firmware", nil, "package (.deb) or directory with firmware files, several are searched in their order")
 	f.StringArrayVar(&opts.cas, "ca", nil, "file with certificates in PEM that the agent trusts image servers by")
+	f.StringVar(&opts.efiStub, "efi-stub", "", "systemd's EFI stub (linuxx64.efi.stub) or its package systemd-boot-efi (.deb), for virtual media (default: none)")
 	f.BoolVar(&opts.noSystemCA, "no-system-ca", false, "leave out the certificates that this system trusts")
 	f.StringVarP(&opts.output, "output", "o", "", "directory to write to")
 	return c
@@ -116,7 +118,11 @@ func makeRamdisk(ctx context.Context, opts ramdiskOptions, stderr io.Writer) (er
 	if tree.Files[systemRoots], err = readRoots(opts); err != nil {
 		return err
 	}
-	if err := writeBootFiles(opts, agent, k, tree, report); err != nil {
+	stub, err := readStub(opts.efiStub, filepath.Join(work, "stub"), report.Architecture, k)
+	if err != nil {
+		return err
+	}
+	if err := writeBootFiles(opts, agent, k, tree, report, stub); err != nil {
 		return err
 	}
 	printReport(stderr, report, opts.output)
@@ -164,8 +170,8 @@ func readRoots(opts ramdiskOptions) ([]byte, error) {
 	return []byte(strings.Join(slices.Sorted(maps.Keys(certificates)), "")), nil
 }
 
-// writeBootFiles writes the files of the boot service.
-func writeBootFiles(opts ramdiskOptions, agent *os.File, k *kernel.Kernel, tree ramdisk.Tree, report ramdisk.Report) (err error) {
+// writeBootFiles writes the files of the boot service. An empty stub is left out.
+func writeBootFiles(opts ramdiskOptions, agent *os.File, k *kernel.Kernel, tree ramdisk.Tree, report ramdisk.Report, stub []byte) (err error) {
 	info, err := agent.Stat()
 	if err != nil {
 		return err
@@ -178,11 +184,15 @@ func writeBootFiles(opts ramdiskOptions, agent *os.File, k *kernel.Kernel, tree 
 	if err != nil {
 		return err
 	}
-	return writeTogether(opts.output, []outputFile{
+	files := []outputFile{
 		{initrdFile, func(w io.Writer) error { return ramdisk.Write(w, tree) }},
 		{kernelFile, func(w io.Writer) error { _, err := w.Write(k.Image()); return err }},
 		{reportFile, func(w io.Writer) error { _, err := w.Write(append(text, '\n')); return err }},
-	})
+	}
+	if len(stub) > 0 {
+		files = append(files, outputFile{stubFiles[report.Architecture], func(w io.Writer) error { _, err := w.Write(stub); return err }})
+	}
+	return writeTogether(opts.output, files)
 }
 
 // outputFile is a file that a command writes.

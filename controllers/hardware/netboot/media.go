@@ -17,7 +17,7 @@ const mediaContext = "ingot boot medium v1\x00"
 func (s *Service) MediaURL(ctx context.Context, session Session, boot int) (string, error) {
 	target := session.Namespace + "/" + session.Name
 	if s.options.Media == nil {
-		return "", hardware.Errorf(hardware.Unsupported, "make a boot medium", target, "the boot service has no EFI stub: set boot.efiStub of the manager's configuration")
+		return "", hardware.Errorf(hardware.Unsupported, "make a boot medium", target, "the boot service has no EFI stub, linuxx64.efi.stub, beside its kernel: make its files with --efi-stub, or set boot.efiStub of the manager's configuration")
 	}
 	// A medium that cannot be made is found now, and not by the BMC, which would report a server that does not answer.
 	if _, err := s.options.Media(""); err != nil {
