@@ -26,6 +26,7 @@ var guestDisks = []struct {
 	// These texts are of the packages ata and scsi, so the disk has answered to their commands. QEMU has no sanitize and no security feature set.
 	{"SATA1", "ide-hd,bus=ide.0", hardware.MethodOverwrite, "the disk has no command"},
 	{"SCSI1", "scsi-hd,bus=hba.0", hardware.MethodOverwrite, "neither the disk nor its controller"},
+	{"RAID1", "scsi-hd,bus=raid.0", hardware.MethodOverwrite, "neither the disk nor its controller"},
 	{"VIRTIO1", "virtio-blk-pci", hardware.MethodOverwrite, "zeros were read"},
 }
 
@@ -50,7 +51,7 @@ func TestTheAgentErasesTheDisksOfAVirtualServer(t *testing.T) {
 	args := []string{
 		"-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max,-cx16", "-m", "1024", "-machine", "q35", "-nodefaults", "-display", "none", "-no-reboot",
 		"-serial", "file:" + console, "-kernel", kernel, "-initrd", ramdisk, "-append", "console=ttyS0 " + strings.Join(line.Words(), " "),
-		"-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,mac=" + bootMAC, "-device", "virtio-scsi-pci,id=hba",
+		"-netdev", "user,id=net", "-device", "e1000e,netdev=net,mac=" + bootMAC, "-device", "virtio-scsi-pci,id=hba", "-device", "megasas,id=raid",
 	}
 	var files []string
 	for _, disk := range guestDisks {
