@@ -103,6 +103,8 @@ type site struct {
 	bmc    *bmc.BMC
 	// nodeImages serves the image of nodes and the container image of their pods.
 	nodeImages *environment.ImageServer
+	// dhcp is the site's own DHCP server; nil: it has none.
+	dhcp *lab.DHCPServer
 	// disk is the file with the server's disk.
 	disk  string
 	began time.Time
@@ -120,6 +122,8 @@ type variant struct {
 	bootsByHTTP bool
 	// hasSecureBoot: the server's firmware starts what Microsoft or its owner has signed, as servers are delivered.
 	hasSecureBoot bool
+	// hasOwnDHCP: the site has a DHCP server of its own, and Ingot adds what is booted.
+	hasOwnDHCP bool
 	// ways to boot the agent; empty: the network.
 	ways []v1alpha1.BootWay
 }
@@ -137,6 +141,9 @@ func newSite(t *testing.T, v variant) *site {
 		Dir: dir, ProgramDir: filepath.Dir(bootFiles), BootFiles: bootFiles, BootAddress: lab.Address + ":8090", TenantAddress: lab.Address,
 		ChangeSettings: onProvisioningNetwork,
 	}}
+	if v.hasOwnDHCP {
+		s.env.ChangeSettings = besideOwnDHCP
+	}
 	t.Cleanup(func() { s.stop(cancel) })
 	for _, step := range []func(context.Context) error{
 		s.startNetwork, s.startClusters, s.startServer, s.applyObjects, func(ctx context.Context) error { return s.env.StartManager(ctx, 1) },
@@ -159,8 +166,19 @@ func onProvisioningNetwork(c *settings.Settings) {
 	c.Timeouts.Steps.GracefulOff = metav1.Duration{Duration: 5 * time.Second} // There is no operating system that answers the button.
 }
 
+// besideOwnDHCP are the same where another server leases the addresses.
+func besideOwnDHCP(c *settings.Settings) {
+	onProvisioningNetwork(c)
+	c.Boot.Network.DHCP, c.Boot.Network.Subnets = settings.DHCPProxy, nil
+}
+
 func (s *site) startNetwork(context.Context) error {
-	return errors.Join(lab.MakeBridge(), lab.AddTap("tap0"))
+	if err := errors.Join(lab.MakeBridge(), lab.AddTap("tap0")); err != nil || !s.hasOwnDHCP {
+		return err
+	}
+	var err error
+	s.dhcp, err = lab.StartDHCPServer(s.env.Dir, "10.77.0.50", "10.77.0.60")
+	return err
 }
 
 func (s *site) startClusters(ctx context.Context) error {
@@ -314,7 +332,7 @@ func (s *site) stop(cancel context.CancelFunc) {
 	if s.bmc != nil {
 		err = errors.Join(err, s.bmc.Stop())
 	}
-	if err = errors.Join(err, s.nodeImages.Stop(), s.env.Stop()); err != nil {
+	if err = errors.Join(err, s.nodeImages.Stop(), s.env.Stop(), s.dhcp.Stop()); err != nil {
 		s.t.Error(err)
 	}
 	if s.t.Failed() {

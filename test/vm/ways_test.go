@@ -14,6 +14,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 // needAll skips a test that only make e2e-all runs.
@@ -36,6 +37,23 @@ func TestAVirtualServerBootsFromVirtualMedia(t *testing.T) {
 	s.installPlain()
 	if left := s.bmc.Media(); left != "" {
 		t.Errorf("after the installation the medium %s is inserted", left)
+	}
+}
+
+// TestAVirtualServerBootsBesideAnotherDHCPServer has dnsmasq lease the addresses, and Ingot say what is booted.
+func TestAVirtualServerBootsBesideAnotherDHCPServer(t *testing.T) {
+	needAll(t)
+	require.Tool(t, "dnsmasq", "apt-get install dnsmasq-base")
+	s := newSite(t, variant{hasOwnDHCP: true})
+	s.installPlain()
+	log, err := os.ReadFile(s.dhcp.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"vendor class: PXEClient", "user class: iPXE", "DHCPACK(site-dhcp) 10.77.0.5"} {
+		if !bytes.Contains(log, []byte(want)) {
+			t.Errorf("the site's DHCP server has not seen %q:\n%s", want, log)
+		}
 	}
 }
 
