@@ -45,7 +45,6 @@ const (
 	firmwareCode = "/usr/share/OVMF/OVMF_CODE_4M.fd"
 	firmwareVars = "/usr/share/OVMF/OVMF_VARS_4M.fd"
 	programs     = "/usr/lib/ipxe"
-	stub         = "/usr/lib/systemd/boot/efi/linuxx64.efi.stub"
 )
 
 const (
@@ -71,7 +70,7 @@ func needVirtualServers(t *testing.T, v variant) (bootFiles string) {
 	t.Helper()
 	needNamespaces(t)
 	require.Tool(t, "qemu-system-x86_64", "apt-get install qemu-system-x86")
-	for path, install := range map[string]string{firmwareCode: "apt-get install ovmf", filepath.Join(programs, "snponly.efi"): "apt-get install ipxe", stub: "apt-get install systemd-boot-efi"} {
+	for path, install := range map[string]string{firmwareCode: "apt-get install ovmf", filepath.Join(programs, "snponly.efi"): "apt-get install ipxe"} {
 		if _, err := os.Stat(path); err != nil {
 			require.Missing(t, path, install)
 		}
@@ -158,7 +157,6 @@ func newSite(t *testing.T, v variant) *site {
 
 // onProvisioningNetwork are the settings of the manager that answers the servers at the bridge.
 func onProvisioningNetwork(c *settings.Settings) {
-	c.Boot.EFIStub = stub
 	c.Boot.KernelArguments = []string{"console=ttyS0"}
 	c.Boot.Network.Interface, c.Boot.Network.DHCP, c.Boot.Network.Programs = lab.Bridge, settings.DHCPServe, programs
 	c.Boot.Network.Subnets = []settings.Subnet{{Prefix: lab.Prefix, First: "10.77.0.100", Last: "10.77.0.109"}}
