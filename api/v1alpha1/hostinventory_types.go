@@ -43,6 +43,10 @@ type HostInventory struct {
 	// +optional
 	BIOSVersion string `json:"biosVersion,omitempty"`
 	// secureBoot is whether the firmware refuses programs that are not signed for it, as the BMC told it when the host was inspected; absent while unknown.
+	//
+	//   - On: it refuses them.
+	//   - Off: it starts whatever boots.
+	//
 	// +optional
 	SecureBoot SecureBootState `json:"secureBoot,omitempty"`
 	// biosDate is the date of that version as the firmware tells it; absent while no agent has read it.

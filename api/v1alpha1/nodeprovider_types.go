@@ -131,8 +131,11 @@ type NetbootSpec struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=2
 	Ways []BootWay `json:"ways,omitempty"`
-	// secureBoot says what is done with a server whose Secure Boot is on. Refuse, the default: it is not powered on, and its host says SecureBootOn, because
-	// iPXE and boot media are not signed. Signed: it is booted, because what the provisioning network serves it is signed by keys that its firmware has.
+	// secureBoot says what is done with a server whose Secure Boot is on. Absent is Refuse.
+	//
+	//   - Refuse: it is not powered on, and its host says SecureBootOn, because iPXE and boot media are not signed.
+	//   - Signed: it is booted, because what the provisioning network serves it is signed by keys that its firmware has.
+	//
 	// +optional
 	SecureBoot SecureBootPolicy `json:"secureBoot,omitempty"`
 	// network is how a server brings up its network while Ingot's agent works on it. Absent: an untagged boot NIC, and DHCP or router
