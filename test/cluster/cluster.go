@@ -79,7 +79,10 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 }
 
 func arguments(options Options) []string {
-	args := []string{"run", "--exit-with-parent", "--dir", options.Dir, "--address", options.Address, "--port", strconv.Itoa(options.Port)}
+	args := []string{"run", "--exit-with-parent", "--dir", options.Dir, "--port", strconv.Itoa(options.Port)}
+	if options.Address != "" {
+		args = append(args, "--address", options.Address)
+	}
 	if options.AuditLog != "" {
 		args = append(args, "--audit-log", options.AuditLog)
 	}
