@@ -24,7 +24,7 @@ type entry struct {
 }
 
 // makePackage returns a package with the entries, compressed as the suffix says.
-func makePackage(t *testing.T, suffix string, entries ...entry) []byte {
+func makePackage(t testing.TB, suffix string, entries ...entry) []byte {
 	t.Helper()
 	var data bytes.Buffer
 	var z io.WriteCloser
@@ -124,4 +124,26 @@ func TestWhatIsNoPackageIsRefused(t *testing.T) {
 	if err := deb.UnpackFile(filepath.Join(t.TempDir(), "none.deb"), t.TempDir(), nil); !os.IsNotExist(err) {
 		t.Errorf("a package that is not there: %v", err)
 	}
+}
+
+// FuzzUnpack unpacks whatever is called a package: nothing lies beside the directory afterwards, and no link is followed on the way.
+func FuzzUnpack(f *testing.F) {
+	entries := []entry{
+		{name: "./a/", kind: tar.TypeDir}, {name: "./a/file", content: "content", kind: tar.TypeReg}, {name: "./a/link", link: "../..", kind: tar.TypeSymlink},
+		{name: "./a/link/outside", content: "x", kind: tar.TypeReg}, {name: "../outside", content: "x", kind: tar.TypeReg}, {name: "./hard", link: "a/file", kind: tar.TypeLink},
+	}
+	for _, suffix := range []string{".xz", ".zst", ".gz"} {
+		f.Add(makePackage(f, suffix, entries...))
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		dir := t.TempDir()
+		inside := filepath.Join(dir, "inside")
+		if err := os.Mkdir(inside, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		_ = deb.Unpack(bytes.NewReader(content), inside, func(name string) bool { return len(name) < 100 })
+		if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+			t.Errorf("beside the directory: %v %v", left, err)
+		}
+	})
 }
