@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -36,7 +37,8 @@ and prints the OSImage to apply. Beside the image lie its digest (.sha256), the 
 it consists of (.spdx.json, SPDX 2.3), what is baked in (.image.json) and the OSImage
 (.osimage.yaml).
 
-Needs mmdebstrap, and no root: it works in a user namespace. The image boots by UEFI, with Secure
+Needs mmdebstrap, and no root: it works in a user namespace. An image for another architecture
+than this machine's also needs qemu-user-static, binfmt-support and arch-test. The image boots by UEFI, with Secure
 Boot and without. The same recipe gives the same bytes where its repositories are snapshots;
 times in the image are SOURCE_DATE_EPOCH, or 2026-01-01. --check also boots the image in QEMU
 and waits until cloud-init is done.`,
@@ -86,11 +88,21 @@ func missingTools(tools []tool) error {
 	return fmt.Errorf("missing %s: apt-get install %s", strings.Join(programs, ", "), strings.Join(packages, " "))
 }
 
+// foreignTools run the package scripts of another architecture than this machine's: mmdebstrap asks arch-test whether the kernel hands such
+// programs to QEMU's user emulation, which binfmt-support registers.
+func foreignTools(architecture string) []tool {
+	emulator := map[string]string{"amd64": "qemu-x86_64-static", "arm64": "qemu-aarch64-static"}[architecture]
+	return []tool{{"arch-test", "arch-test"}, {emulator, "qemu-user-static"}, {"update-binfmts", "binfmt-support"}}
+}
+
 // neededTools are the programs that the recipe needs.
 func (o buildOptions) neededTools() []tool {
 	out := []tool{{"mmdebstrap", "mmdebstrap"}}
 	if os.Geteuid() != 0 {
 		out = append(out, tool{"newuidmap", "uidmap"})
+	}
+	if o.Recipe.Architecture != runtime.GOARCH {
+		out = append(out, foreignTools(o.Recipe.Architecture)...)
 	}
 	if o.check {
 		out = append(out, tool{"qemu-system-x86_64", "qemu-system-x86"})
