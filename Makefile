@@ -29,9 +29,9 @@ build: programs ## Build ingot, ingot-demo, ingot-manager, ingot-agent and the t
 IMAGE ?= ghcr.io/ingot-dev/ingot-manager:$(VERSION)
 PUSH ?=
 KERNEL ?=
-FIRMWARE ?=
+FIRMWARE ?= $(wildcard /lib/firmware)
 BOOTLOADERS ?= $(wildcard /usr/lib/ipxe)
-EFI_STUB ?=
+EFI_STUB ?= $(wildcard /usr/lib/systemd/boot/efi/linuxx64.efi.stub)
 IMAGE_ARCHITECTURES := amd64 arm64
 
 .PHONY: image
@@ -44,27 +44,18 @@ image: $(BIN)/ingot boot $(IMAGE_ARCHITECTURES:%=$(BIN)/linux-%/ingot-manager) #
 		--boot $(BIN)/boot --bootloaders "$$bootloaders" --name '$(IMAGE)' --version '$(VERSION)' $(if $(PUSH),--push) -o $(BIN)/image
 
 .PHONY: boot
-boot: $(BIN)/boot/agent.cpio.zst ## Make the kernel and the ramdisk that servers are installed by, in bin/boot. KERNEL, FIRMWARE (several of each may be given), EFI_STUB: packages or directories.
+boot: $(BIN)/boot/agent.cpio.zst ## Make the kernel and the ramdisk that servers are installed by, in bin/boot. KERNEL: a package or directory.
 
-# Debian's packages with firmware that modules of the ramdisk ask for. apt has most of them where the component non-free-firmware is
-# enabled; what remains missing is reported with its package.
-FIRMWARE_PACKAGES := firmware-bnx2 firmware-bnx2x firmware-cavium firmware-linux-free firmware-misc-nonfree firmware-myricom \
-	firmware-netronome firmware-netxen firmware-qlogic firmware-realtek
-
-# What is given is used also when the files are there. The packages that apt downloaded stay in bin/kernel: remove them for newer ones.
-$(BIN)/boot/agent.cpio.zst: $(BIN)/ingot $(BIN)/ingot-agent $(if $(KERNEL)$(FIRMWARE)$(EFI_STUB),FORCE)
+# A kernel that is given is used also when the files are there. The package that apt downloaded stays in bin/kernel: remove it for a newer one.
+$(BIN)/boot/agent.cpio.zst: $(BIN)/ingot $(BIN)/ingot-agent $(if $(KERNEL),FORCE)
 	@mkdir -p $(BIN)/kernel
 	@kernel='$(KERNEL)'; [ -n "$$kernel" ] || kernel=$$(ls $(BIN)/kernel/linux-image-*.deb 2>/dev/null) || { \
 		(cd $(BIN)/kernel && apt-get -q download "$$(apt-cache depends linux-image-amd64 2>/dev/null | awk '/Depends: linux-image/ {print $$2; exit}')") && kernel=$$(ls $(BIN)/kernel/linux-image-*.deb); } || \
 		{ echo "no kernel: give KERNEL=PATH, a distribution's kernel package for the servers (linux-image-*-amd64_*.deb) or a directory with boot/ and lib/modules/"; exit 1; }; \
-	stub='$(or $(EFI_STUB),$(wildcard /usr/lib/systemd/boot/efi/linuxx64.efi.stub))'; [ -n "$$stub" ] || stub=$$(ls $(BIN)/kernel/systemd-boot-efi_*.deb 2>/dev/null) || { \
+	stub='$(EFI_STUB)'; [ -n "$$stub" ] || stub=$$(ls $(BIN)/kernel/systemd-boot-efi_*.deb 2>/dev/null) || { \
 		(cd $(BIN)/kernel && apt-get -q download systemd-boot-efi) && stub=$$(ls $(BIN)/kernel/systemd-boot-efi_*.deb); } || \
 		echo "no EFI stub, so BMCs' virtual media are not served: give EFI_STUB=PATH, the package systemd-boot-efi or its linuxx64.efi.stub"; \
-	firmware='$(FIRMWARE)'; [ -n "$$firmware" ] || { for p in $(FIRMWARE_PACKAGES); do \
-		ls $(BIN)/kernel/$${p}_*.deb >/dev/null 2>&1 || (cd $(BIN)/kernel && apt-get -q download $$p >/dev/null 2>&1) || :; done; \
-		firmware=$$(ls -d $(BIN)/kernel/firmware-*.deb /lib/firmware 2>/dev/null) || :; }; \
-	set --; for k in $$kernel; do set -- "$$@" --kernel "$$k"; done; for f in $$firmware; do set -- "$$@" --firmware "$$f"; done; \
-	$(BIN)/ingot image ramdisk --agent $(BIN)/ingot-agent "$$@" $${stub:+--efi-stub "$$stub"} -o $(BIN)/boot
+	$(BIN)/ingot image ramdisk --agent $(BIN)/ingot-agent --kernel "$$kernel" $(FIRMWARE:%=--firmware %) $${stub:+--efi-stub "$$stub"} -o $(BIN)/boot
 
 .PHONY: node-programs
 node-programs: $(BIN)/node-programs/kubectl ## Build what test nodes run: kubelet, containerd and their tools, in bin/node-programs.

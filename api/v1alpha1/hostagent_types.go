@@ -55,6 +55,8 @@ const (
 	// FindingBootWayRefused means that the BMC cannot boot the server in the way that the NodeProvider prefers, so that its next way is used. The
 	// message has the BMC's refusal.
 	FindingBootWayRefused HostFindingReason = "BootWayRefused"
+	// FindingInventoryDiffers means that the agent has found other GPUs, less memory or fewer disks than the BMC reports. What the agent found is kept.
+	FindingInventoryDiffers HostFindingReason = "InventoryDiffers"
 )
 
 // The condition of a HostRecord.
@@ -88,9 +90,10 @@ type HostFinding struct {
 	//   - BootLoadFailed: the server has said that it could not load or start the agent's kernel or initrd.
 	//   - KernelNotRequested: the server got its boot document and asked for no kernel for a minute.
 	//   - BootWayRefused: the BMC cannot boot the server in the preferred way, so that the next one is used.
+	//   - InventoryDiffers: the agent has found other GPUs, less memory or fewer disks than the BMC reports.
 	//
 	// +required
-	// +kubebuilder:validation:Enum=AnotherAgent;BootRequestedAgain;ServerDiffers;BootLoadFailed;KernelNotRequested;BootWayRefused
+	// +kubebuilder:validation:Enum=AnotherAgent;BootRequestedAgain;ServerDiffers;BootLoadFailed;KernelNotRequested;BootWayRefused;InventoryDiffers
 	Reason HostFindingReason `json:"reason"`
 	// message says what was expected and what was seen, with the addresses.
 	// +required

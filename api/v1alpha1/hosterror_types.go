@@ -39,6 +39,10 @@ const ReasonSameServer = "SameServer"
 // No inspection, installation or erase of the host begins.
 const ReasonBootNetworkInvalid = "BootNetworkInvalid"
 
+// ReasonServerIsOn of HostError: the NodeProvider has inspect: Agent, and the server of a host that is to be inspected is on. It is not powered off for
+// that, because nobody knows what runs on it. The host is not available before it is inspected.
+const ReasonServerIsOn = "ServerIsOn"
+
 // ReasonMachineGone of HostError: spec.consumerRef names a Machine that does not exist any more and that did not release the host. What runs on
 // the server keeps running, and nothing is powered off or erased until the annotation ingot.dev/release asks for it.
 const ReasonMachineGone = "MachineGone"

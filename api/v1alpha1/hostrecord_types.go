@@ -105,6 +105,13 @@ type WantedAttempt struct {
 	// operation: Inspect, Install, Erase.
 	// +required
 	Operation string `json:"operation"`
+	// inspector says who looks at the hardware in an inspection; absent is the BMC:
+	//   - BMC: the BMC is asked.
+	//   - Agent: the agent is booted on the server, which is off before and afterwards.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum=BMC;Agent
+	Inspector InventorySource `json:"inspector,omitempty"`
 	// machineUID and machineAttempt say for whom.
 	// +optional
 	MachineUID types.UID `json:"machineUID,omitempty"`
@@ -142,7 +149,7 @@ type WantedAttempt struct {
 	// +required
 	Deadline metav1.MicroTime `json:"deadline"`
 	// outcome of the attempt; absent until it has ended:
-	//   - Succeeded: the image is installed, or the disks are erased, as was asked.
+	//   - Succeeded: the image is installed, the disks are erased, or the hardware is read, as was asked.
 	//   - Failed: reason and message say why.
 	//
 	// +optional
@@ -165,6 +172,9 @@ type WantedAttempt struct {
 
 // IsOpen reports whether the attempt is wanted and has not ended.
 func (w *WantedAttempt) IsOpen() bool { return w != nil && w.Outcome == "" }
+
+// IsAgentInspection reports whether the attempt is an inspection that boots the agent.
+func (w *WantedAttempt) IsAgentInspection() bool { return w != nil && w.Inspector == SourceAgent }
 
 // HostAttempt is what Ingot's own installer keeps of the attempt that is wanted. It is absent until there is something to keep, and
 // with an installer that keeps its state elsewhere; identity and outcome are those of status.wanted.

@@ -103,6 +103,16 @@ type RedfishProvider struct {
 	// netboot is how servers reach Ingot's boot service.
 	// +required
 	Netboot NetbootSpec `json:"netboot"`
+	// inspect says who looks at the hardware of a host before it is available, when it is registered and when the annotation inspect.metal3.io asks for
+	// it. Absent is BMC.
+	//
+	//   - BMC: the BMC alone is asked. The agent looks at the server in each installation and each erase, before it writes.
+	//   - Agent: after the BMC, the agent is booted once on the server, which must be off and free, and is off again afterwards. What the agent finds
+	//     comes before what the BMC said. A host whose disks are not clean is looked at by the agent of its erase.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum=BMC;Agent
+	Inspect InventorySource `json:"inspect,omitempty"`
 }
 
 // NetbootSpec is how servers reach Ingot's boot service.

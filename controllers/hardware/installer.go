@@ -13,13 +13,15 @@ type Installer interface {
 	Capabilities() Capabilities
 	// Observe returns the power state of the host and its current attempt, if there is one. It has no side effect on the hardware.
 	Observe(ctx context.Context, host Host) (Observation, error)
-	// Inspect advances an attempt that reads the inventory of the host.
-	Inspect(ctx context.Context, host Host, attempt Attempt) error
+	// Inspect advances an attempt that reads the inventory of the host. With InspectByAgent it boots the agent on a server that is off, and succeeds
+	// only after the BMC has confirmed that the server is off again. It powers no server off that it has not powered on.
+	Inspect(ctx context.Context, host Host, attempt Attempt, inspector Inspector) error
 	// Install advances an attempt that installs the image.
 	Install(ctx context.Context, host Host, attempt Attempt, spec InstallSpec) error
 	// Erase advances an attempt that erases the disks of the host. It succeeds only after the BMC has confirmed the power-off.
 	Erase(ctx context.Context, host Host, attempt Attempt, mode EraseMode) error
-	// Cancel ends the attempt at any step and powers the host off. It is complete when Observe reports PowerOff.
+	// Cancel ends the attempt at any step and powers the host off. It is complete when Observe reports PowerOff. An inspection that has not powered the
+	// host on leaves the power as it is.
 	Cancel(ctx context.Context, host Host, attempt Attempt) error
 	// SetPower advances a change of power on a host where no attempt runs: it decides when the change is requested, when it is
 	// requested again, and when the power is cut instead of shutting the operating system down. When the time-out of the change has
@@ -152,6 +154,17 @@ const (
 	OpErase   Operation = "Erase"
 )
 
+// Inspector is who reads the inventory in an inspection.
+type Inspector string
+
+// Inspectors.
+const (
+	// InspectByBMC asks the BMC, in any power state.
+	InspectByBMC Inspector = ""
+	// InspectByAgent boots the agent on the server.
+	InspectByAgent Inspector = "Agent"
+)
+
 // AttemptState says whether an attempt is running or how it ended.
 type AttemptState string
 
@@ -205,6 +218,7 @@ const (
 	ReasonDiskMissing          Reason = "DiskMissing"      // a disk that the host had is not there, so that it cannot be erased
 	ReasonDiskNotErasable      Reason = "DiskNotErasable"  // a disk is read-only, removable or without size, or its controller has no driver
 	ReasonEvidenceMissing      Reason = "EvidenceMissing"  // the agent reported an erase without evidence for every known disk
+	ReasonServerIsOn           Reason = "ServerIsOn"       // an inspection by the agent needs a server that is off, and nobody knows what runs on this one
 	ReasonCancelled            Reason = "Cancelled"        // Cancel ended the attempt
 	ReasonDeadlineExceeded     Reason = "DeadlineExceeded" // the deadline passed in a step without a more specific reason
 )

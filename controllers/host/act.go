@@ -101,7 +101,7 @@ func (r *Reconciler) performAction(ctx context.Context, host *metal3.BareMetalHo
 func (r *Reconciler) callInstaller(ctx context.Context, target hardware.Host, host *metal3.BareMetalHost, a plan.Action) error {
 	switch a.Kind {
 	case plan.ActionInspect:
-		return r.Installer.Inspect(ctx, target, a.Attempt)
+		return r.Installer.Inspect(ctx, target, a.Attempt, a.Inspector)
 	case plan.ActionErase:
 		return r.Installer.Erase(ctx, target, a.Attempt, a.Erase)
 	case plan.ActionCancel:

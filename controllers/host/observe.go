@@ -134,6 +134,14 @@ func bootWays(provider *v1alpha1.NodeProvider) (ways []hardware.BootSource) {
 	return ways
 }
 
+// inspector returns who looks at the hardware of the NodeProvider's hosts.
+func inspector(provider *v1alpha1.NodeProvider) v1alpha1.InventorySource {
+	if provider.Spec.Redfish == nil {
+		return ""
+	}
+	return provider.Spec.Redfish.Inspect
+}
+
 // hasSignedBoot reports whether servers whose Secure Boot is on are booted.
 func hasSignedBoot(provider *v1alpha1.NodeProvider) bool {
 	return provider.Spec.Redfish != nil && provider.Spec.Redfish.Netboot.SecureBoot == v1alpha1.SecureBootSigned
@@ -144,7 +152,7 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 	obs := observation{
 		facts: plan.Facts{
 			Now: r.Clock.Now(), Random: r.Jitter(), Timeouts: r.Timeouts, Host: hostFacts(host), Spec: record.Spec, Record: record.Status,
-			ErasePolicy:          v1alpha1.EraseMetadata,
+			ErasePolicy: v1alpha1.EraseMetadata, Inspector: inspector(provider),
 			GenerationObservedAt: r.generations.observedSince(client.ObjectKeyFromObject(host), host.Generation, r.Clock.Now()),
 		},
 		target: hardware.Host{UID: string(host.UID), Namespace: host.Namespace, Name: host.Name, BootMAC: strings.ToLower(host.Spec.BootMACAddress), BootWays: bootWays(provider), HasSignedBoot: hasSignedBoot(provider)},

@@ -48,9 +48,25 @@ var soundCases = map[string]func(*testing.T, Harness){
 			f.expectPowerOff()
 		}
 	},
+	"an inspection by the agent yields its inventory and ends with the server off": func(t *testing.T, h Harness) {
+		f := newAgentFixture(t, h, Faults{})
+		f.CutPower()
+		attempt := f.newAttempt(1)
+		f.expectSucceeded(f.callUntilEnded(attempt, f.inspectBy(hardware.InspectByAgent)))
+		f.expectPowerOff()
+		seen, err := f.Installer().Observe(t.Context(), f.Host())
+		if err != nil || seen.Inventory == nil || seen.Inventory.SystemUUID == "" {
+			t.Errorf("inventory is %+v (%v), expected one with the system UUID, which only an agent reads", seen.Inventory, err)
+		}
+		if f.Disk() != DiskForeign {
+			t.Errorf("the disk is %s, expected it untouched", f.Disk())
+		}
+		f.expectUnchanged(attempt, f.inspectBy(hardware.InspectByAgent))
+		f.expectPowerOff()
+	},
 	"an inspection yields an inventory and leaves the disk alone": func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{})
-		f.expectSucceeded(f.callUntilEnded(f.newAttempt(1), func(a hardware.Attempt) error { return f.Installer().Inspect(t.Context(), f.Host(), a) }))
+		f.expectSucceeded(f.callUntilEnded(f.newAttempt(1), f.inspectBy(hardware.InspectByBMC)))
 		seen, err := f.Installer().Observe(t.Context(), f.Host())
 		if err != nil || seen.Inventory == nil || seen.Inventory.SerialNumber == "" {
 			t.Errorf("inventory is %+v (%v), expected one with a serial number", seen.Inventory, err)
@@ -117,8 +133,8 @@ var attemptCases = map[string]func(*testing.T, Harness){
 		for name, do := range map[string]operation{
 			"install": f.install,
 			"erase":   f.eraseWith(hardware.EraseMetadata),
-			"inspect": func(a hardware.Attempt) error { return f.Installer().Inspect(t.Context(), f.Host(), a) },
-			"cancel":  func(a hardware.Attempt) error { return f.Installer().Cancel(t.Context(), f.Host(), a) },
+			"inspect": f.inspectBy(hardware.InspectByBMC), "inspect by the agent": f.inspectBy(hardware.InspectByAgent),
+			"cancel": func(a hardware.Attempt) error { return f.Installer().Cancel(t.Context(), f.Host(), a) },
 		} {
 			if err := do(f.newAttempt(1)); hardware.KindOf(err) != hardware.Conflict {
 				t.Errorf("%s of attempt 1 after attempt 2: %v, expected Conflict", name, err)

@@ -25,7 +25,7 @@ var image = hardware.Image{
 // Run runs the suite against the Installers that the harness makes.
 func Run(t *testing.T, harness Harness) {
 	t.Helper()
-	runCases(t, harness, soundCases, outcomeCases, attemptCases, interruptionCases, powerCases)
+	runCases(t, harness, soundCases, outcomeCases, inspectionCases, attemptCases, interruptionCases, powerCases)
 }
 
 // RunSound runs only the cases of a sound server: an install, each kind of erase, and an inspection. It is for many kinds of servers.
@@ -74,6 +74,12 @@ func (f *fixture) install(attempt hardware.Attempt) error {
 func (f *fixture) eraseWith(mode hardware.EraseMode) operation {
 	return func(attempt hardware.Attempt) error {
 		return f.Installer().Erase(f.t.Context(), f.Host(), attempt, mode)
+	}
+}
+
+func (f *fixture) inspectBy(inspector hardware.Inspector) operation {
+	return func(attempt hardware.Attempt) error {
+		return f.Installer().Inspect(f.t.Context(), f.Host(), attempt, inspector)
 	}
 }
 

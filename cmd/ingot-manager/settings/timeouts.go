@@ -13,8 +13,9 @@ import (
 
 // HostTimeouts limit the work on one host.
 type HostTimeouts struct {
-	// Inspect, Install, EraseMetadata and EraseFull are the deadlines of one attempt.
+	// Inspect, InspectAgent, Install, EraseMetadata and EraseFull are the deadlines of one attempt. InspectAgent is for an inspection that boots the agent.
 	Inspect       metav1.Duration `json:"inspect"`
+	InspectAgent  metav1.Duration `json:"inspectAgent"`
 	Install       metav1.Duration `json:"install"`
 	EraseMetadata metav1.Duration `json:"eraseMetadata"`
 	EraseFull     metav1.Duration `json:"eraseFull"`
@@ -45,7 +46,7 @@ type StepTimeouts struct {
 func defaultHostTimeouts() HostTimeouts {
 	t := hostplan.DefaultTimeouts()
 	return HostTimeouts{
-		Inspect: metav1.Duration{Duration: t.Inspect}, Install: metav1.Duration{Duration: t.Install},
+		Inspect: metav1.Duration{Duration: t.Inspect}, InspectAgent: metav1.Duration{Duration: t.InspectAgent}, Install: metav1.Duration{Duration: t.Install},
 		EraseMetadata: metav1.Duration{Duration: t.EraseMetadata}, EraseFull: metav1.Duration{Duration: t.EraseFull},
 		BMCGrace: metav1.Duration{Duration: t.BMCGrace}, Retry: metav1.Duration{Duration: t.RetryBase},
 	}
@@ -65,7 +66,7 @@ func defaultStepTimeouts() StepTimeouts {
 func (s Settings) HostTimeouts() hostplan.Timeouts {
 	h := s.Timeouts.Hosts
 	return hostplan.Timeouts{
-		Inspect: h.Inspect.Duration, Install: h.Install.Duration, EraseMetadata: h.EraseMetadata.Duration, EraseFull: h.EraseFull.Duration,
+		Inspect: h.Inspect.Duration, InspectAgent: h.InspectAgent.Duration, Install: h.Install.Duration, EraseMetadata: h.EraseMetadata.Duration, EraseFull: h.EraseFull.Duration,
 		BMCGrace: h.BMCGrace.Duration, RetryBase: h.Retry.Duration,
 		PollInterval: s.Intervals.Working.Duration, IdleInterval: s.Intervals.Steady.Duration,
 	}
@@ -88,7 +89,7 @@ func (s Settings) validateDurations() []error {
 		"intervals.working": s.Intervals.Working, "intervals.steady": s.Intervals.Steady,
 		"timeouts.claiming": t.Claiming, "timeouts.provisioning": t.Provisioning,
 		"timeouts.joining": t.Joining, "timeouts.releasing": t.Releasing, "timeouts.drain": t.Drain,
-		"timeouts.hosts.inspect": hosts.Inspect, "timeouts.hosts.install": hosts.Install, "timeouts.hosts.eraseMetadata": hosts.EraseMetadata,
+		"timeouts.hosts.inspect": hosts.Inspect, "timeouts.hosts.inspectAgent": hosts.InspectAgent, "timeouts.hosts.install": hosts.Install, "timeouts.hosts.eraseMetadata": hosts.EraseMetadata,
 		"timeouts.hosts.eraseFull": hosts.EraseFull,
 		"timeouts.hosts.bmcGrace":  hosts.BMCGrace, "timeouts.hosts.retry": hosts.Retry,
 		"timeouts.steps.gracefulOff": steps.GracefulOff, "timeouts.steps.powerOff": steps.PowerOff, "timeouts.steps.powerOn": steps.PowerOn, "timeouts.steps.powerOnRetry": steps.PowerOnRetry,

@@ -95,12 +95,25 @@ func (f facts) powerOffAction() action {
 			return action{kind: actionSucceed}
 		}
 		return action{kind: actionBootNetwork}
+	case s.IsAgentInspection() && s.Step == hardware.StepPoweringOff:
+		return f.refuseRunningServer()
 	}
 	request := nextPowerRequest(hardware.PowerChange{Desired: hardware.PowerOff, Since: s.StepAt}, f.power, time.Time{}, f.now, f.timeouts)
 	if request.ignored != "" {
 		return f.failure(request.ignored, fmt.Sprintf("the BMC accepts power-off and reports %s", f.power))
 	}
 	return action{kind: actionPowerOff}
+}
+
+// refuseRunningServer returns the action for an inspection whose server is not off before the agent was booted.
+//
+// Example: somebody powers a free server on between the decision to inspect it and the first call, to work on it. If the power were cut as before an
+// installation, that work would be lost, and nobody has asked for it.
+func (f facts) refuseRunningServer() action {
+	if f.power == hardware.PowerOn || f.power == hardware.PowerTurningOn {
+		return f.failure(hardware.ReasonServerIsOn, "expected a server that is off; it is left as it is, because nobody knows what runs on it: power it off")
+	}
+	return action{kind: actionWait}
 }
 
 // bootingAction returns the action for a host that was powered on and has not yet fetched its boot document.

@@ -13,12 +13,12 @@ type bootID struct {
 	boots   int
 }
 
-// setBoot sets the boot override for a boot of the agent. For an erase it stays until the erase has succeeded, where the BMC offers that.
+// setBoot sets the boot override for a boot of the agent. For an erase or an inspection it stays until that has succeeded, where the BMC offers that.
 //
 // Example for an override of one boot: a released server is powered on for its erase, its network boot fails or it loses its power in the
 // self-test, and it starts again. It would boot the former tenant's system, with that tenant's credentials.
-func setBoot(ctx context.Context, bmc hardware.BMC, operation hardware.Operation, source hardware.BootSource) error {
-	if operation == hardware.OpErase {
+func setBoot(ctx context.Context, bmc hardware.BMC, work netboot.Work, source hardware.BootSource) error {
+	if work.Operation == hardware.OpErase || work.IsAgentInspection() {
 		return bmc.SetBootAlways(ctx, source)
 	}
 	return bmc.SetBootOnce(ctx, source)
@@ -55,10 +55,14 @@ func (i *Installer) clearAfterBoot(ctx context.Context, host hardware.Host, s ne
 	return i.clearBoot(ctx, host, s)
 }
 
-// clearAfterErase clears the override of an erase that ends with the action. The server is off and erased, so an override that stays does no
-// harm, and the next boot sets it again: a failure is logged.
-func (i *Installer) clearAfterErase(ctx context.Context, host hardware.Host, s netboot.Session, next action) {
-	if next.kind != actionSucceed || s.Operation != hardware.OpErase || s.Boots == 0 {
+// clearAtEnd clears the override of an erase that succeeds with the action, or of an inspection that ends with it. An override that stays does no
+// harm, because the server is off, or will be, and the next boot sets it again: a failure is logged.
+//
+// That of an inspection is cleared after a failure too. Without it: the inspection of a free server fails, its BMC knows only overrides that stay, and
+// whoever powers the server on to look at it finds that it does not boot its disk.
+func (i *Installer) clearAtEnd(ctx context.Context, host hardware.Host, s netboot.Session, next action) {
+	isErased := next.kind == actionSucceed && s.Operation == hardware.OpErase && s.Boots > 0
+	if isInspected := s.IsAgentInspection() && !s.OpenedAt.IsZero(); !isErased && !isInspected {
 		return
 	}
 	if err := i.clearBoot(ctx, host, s); err != nil {

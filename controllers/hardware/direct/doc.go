@@ -14,8 +14,8 @@
 //	Erasing, Verifying
 //	Finishing                 Install: the attempt has succeeded once the boot override is        Installer
 //	                          cleared, for which there is time since Registered; the agent
-//	                          reboots from the disk. Erase: the power is cut; the attempt
-//	                          succeeds when the BMC reports Off.
+//	                          reboots from the disk. Erase, Inspect: the power is cut; the
+//	                          attempt succeeds when the BMC reports Off.
 //
 // # Decisions
 //
@@ -39,6 +39,7 @@
 // workload; it could write to the disk that is being erased, or join a cluster as a node that Ingot believes to be gone. So an unknown
 // power state, a failed request and PoweringOff are all not Off.
 //
-// Inspect reads the inventory from the BMC. It boots nothing, so it is fast and does not touch a disk. What an agent reported in earlier
-// attempts is kept where it is more complete.
+// Inspect by the BMC boots nothing, so it is fast and does not touch a disk. What an agent reported in earlier attempts is kept where it is more
+// complete. Inspect by the agent is an attempt as above that begins only on a server that is off: it fails where the server is on, and cuts no power
+// before it has booted the agent.
 package direct

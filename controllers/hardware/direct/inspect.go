@@ -10,8 +10,19 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 )
 
-// Inspect implements hardware.Installer. It reads the inventory from the BMC, without a boot and in any power state.
-func (i *Installer) Inspect(ctx context.Context, host hardware.Host, attempt hardware.Attempt) error {
+// Inspect implements hardware.Installer.
+func (i *Installer) Inspect(ctx context.Context, host hardware.Host, attempt hardware.Attempt, inspector hardware.Inspector) error {
+	switch inspector {
+	case hardware.InspectByBMC:
+		return i.inspectByBMC(ctx, host, attempt)
+	case hardware.InspectByAgent:
+		return i.advance(ctx, host, attempt, netboot.Work{Operation: hardware.OpInspect, Inspector: inspector})
+	}
+	return hardware.Errorf(hardware.Unsupported, "inspect", host.String(), "unknown inspector %q", inspector)
+}
+
+// inspectByBMC reads the inventory from the BMC, without a boot and in any power state.
+func (i *Installer) inspectByBMC(ctx context.Context, host hardware.Host, attempt hardware.Attempt) error {
 	s, err := i.beginAttempt(ctx, host, attempt, netboot.Work{Operation: hardware.OpInspect})
 	if err != nil || s.State != hardware.AttemptRunning {
 		return err

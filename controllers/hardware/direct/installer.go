@@ -142,11 +142,17 @@ func (i *Installer) Cancel(ctx context.Context, host hardware.Host, attempt hard
 	}
 	i.dropRecord(host)
 	power, err := i.readPower(ctx, host)
-	if err == nil && power != hardware.PowerOff {
+	if err == nil && power != hardware.PowerOff && mustPowerOff(ended) {
 		err = i.setPower(ctx, host, hardware.TurnOff)
 	}
 	i.ejectAtEnd(ctx, host, ended)
 	return err
+}
+
+// mustPowerOff reports whether a cancelled attempt may have powered the server on. An inspection that has booted no agent has not. Without it: a host is
+// deleted, or somebody else is declared to install it, while its BMC is read, and whatever runs on the server loses its power.
+func mustPowerOff(s netboot.Session) bool {
+	return s.Operation != hardware.OpInspect || !s.OpenedAt.IsZero()
 }
 
 // advance carries out the next action of an attempt that boots the agent.
@@ -196,7 +202,7 @@ func (i *Installer) performAction(ctx context.Context, host hardware.Host, s net
 		i.recordBootRefusal(s, err)
 		return err
 	case actionSucceed, actionFail:
-		i.clearAfterErase(ctx, host, s, next)
+		i.clearAtEnd(ctx, host, s, next)
 		i.ejectAtEnd(ctx, host, s)
 		state := hardware.AttemptSucceeded
 		if next.kind == actionFail {

@@ -68,7 +68,7 @@ func (i *Installer) prepareWay(ctx context.Context, bmc hardware.BMC, s netboot.
 			return err
 		}
 	}
-	return setBoot(ctx, bmc, s.Operation, way)
+	return setBoot(ctx, bmc, s.Work, way)
 }
 
 // nextBoot returns the number of the boot from a medium. A power-on that is repeated within the step, because the BMC has dropped the first one, is

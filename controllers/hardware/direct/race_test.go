@@ -141,7 +141,7 @@ func TestAnInspectionFailsAtItsDeadlineWhileTheBMCIsSilent(t *testing.T) {
 		r := newRig(t, conformance.Faults{})
 		r.SilenceBMC(true)
 		inspection := hardware.Attempt{Number: 1, Deadline: r.Now().Add(before)}
-		err := r.installer.Inspect(t.Context(), r.Host(), inspection)
+		err := r.installer.Inspect(t.Context(), r.Host(), inspection, hardware.InspectByBMC)
 		if state := r.store.session.State; state != want || (err == nil) != (want == hardware.AttemptFailed) {
 			t.Errorf("%s before the deadline the attempt is %s (%v), expected %s", before, state, err, want)
 		}

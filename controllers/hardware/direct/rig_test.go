@@ -290,6 +290,12 @@ func (r *rig) runAgent(now time.Time, spent time.Duration) {
 		defer r.mu.Unlock()
 		r.startBoot(hardware.BootNetwork)
 	case r.faults.AgentHangs && spent >= time.Minute:
+	case r.instructions.Operation == hardware.OpInspect:
+		if r.faults.BootLoop || r.faults.AgentHangs {
+			return
+		}
+		r.report(protocol.PathResult, protocol.Result{})
+		r.enter(done, now)
 	case spent < workTime:
 		r.mu.Lock()
 		r.diskContent = conformance.DiskPartial

@@ -19,7 +19,7 @@ func (i *Installer) beginAttempt(ctx context.Context, host hardware.Host, attemp
 	if attempt.Number <= 0 || attempt.Deadline.IsZero() {
 		return netboot.Session{}, hardware.Errorf(hardware.Invalid, op, host.String(), "attempt %d: expected a number from 1 and a deadline", attempt.Number)
 	}
-	if mac, err := netboot.ParseMAC(host.BootMAC); work.Operation != hardware.OpInspect && (err != nil || mac != host.BootMAC) {
+	if mac, err := netboot.ParseMAC(host.BootMAC); work.NeedsAgent() && (err != nil || mac != host.BootMAC) {
 		return netboot.Session{}, hardware.Errorf(hardware.Invalid, op, host.String(),
 			"boot MAC address %q: expected six hexadecimal pairs in lower case with colons", host.BootMAC)
 	}

@@ -221,7 +221,7 @@ func (s *Service) scriptKindFor(session Session, mac string, now time.Time) scri
 		return scriptWait
 	case isOpen(session, now):
 		return scriptBoot
-	case session.Operation == hardware.OpInspect:
+	case !session.NeedsAgent():
 		return scriptExit
 	case session.OpenedAt.IsZero():
 		// Ingot has not powered the host on in this attempt, so the agent has not changed the disk.

@@ -19,6 +19,8 @@ type Findings struct {
 	KernelNotRequested Finding
 	// BootWayRefused means that the BMC cannot boot the server in the way that is preferred, so that the next way is used.
 	BootWayRefused Finding
+	// InventoryDiffers means that the agent has found other GPUs, less memory or fewer disks than the BMC reports.
+	InventoryDiffers Finding
 }
 
 // Finding is one kind of finding; the zero value means that there was none.

@@ -74,17 +74,20 @@ func missingMACs(known, found []hardware.NIC) []string {
 	return missing
 }
 
-// mergeRegistered returns the inventory to store for the agent's. Secure Boot is what the BMC told, because the agent does not. The serial number of the BMC is kept where there is one, as it is
-// when the host is inspected, so that the next boot of another server differs from it too.
+// mergeRegistered returns the inventory to store for the agent's. What an agent cannot read, or could not, is what is known already: unknown to the agent
+// is not nothing. The serial number of the BMC is kept where there is one, as it is when the host is inspected, so that the next boot of another server
+// differs from it too.
 func mergeRegistered(known *hardware.Inventory, found hardware.Inventory) hardware.Inventory {
-	if known != nil {
-		found.SecureBoot = known.SecureBoot
+	if known == nil {
+		return found
 	}
-	if known != nil && identity.SerialNumber(known.SerialNumber) != "" {
+	found.SecureBoot, found.BMCVersion = known.SecureBoot, known.BMCVersion // no agent can read them
+	if identity.SerialNumber(known.SerialNumber) != "" {
 		found.SerialNumber = known.SerialNumber
 	}
-	if known != nil {
-		found.BMCVersion = known.BMCVersion // no agent can read it
-	}
+	found.Manufacturer, found.Model = cmp.Or(found.Manufacturer, known.Manufacturer), cmp.Or(found.Model, known.Model)
+	found.BIOSVersion = cmp.Or(found.BIOSVersion, known.BIOSVersion)
+	found.Architecture, found.CPUModel = cmp.Or(found.Architecture, known.Architecture), cmp.Or(found.CPUModel, known.CPUModel)
+	found.CPUThreads, found.MemoryBytes = cmp.Or(found.CPUThreads, known.CPUThreads), cmp.Or(found.MemoryBytes, known.MemoryBytes)
 	return found
 }

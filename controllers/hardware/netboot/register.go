@@ -100,6 +100,9 @@ func (s *Service) register(session *Session, found hardware.Inventory, r agentRe
 		}
 		s.addFinding(&session.Findings.ServerDiffers, r.now, "%s; the agent registered from %s: look whether BMC address and boot MAC address are those of one server", message, address)
 	}
+	if message := hardware.BMCDifference(session.Inventory, found); message != "" {
+		s.addFinding(&session.Findings.InventoryDiffers, r.now, "%s: what the agent found is kept; look whether a part has failed or sits loose, or update the BMC's firmware", message)
+	}
 	found = mergeRegistered(session.Inventory, found)
 	if refusal := refuseHardware(session, found); refusal != nil {
 		return refusal

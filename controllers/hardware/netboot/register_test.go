@@ -1,6 +1,8 @@
 package netboot
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -145,6 +147,33 @@ func TestTheSerialNumberOfTheBMCStaysTheKnownOne(t *testing.T) {
 	s.call("POST", protocol.PathRegister, s.boot(), `{"inventory":{"serialNumber":"SN2","systemUUID":"dmi","nics":[{"mac":"0c:42:a1:00:00:0a"}]}}`)
 	if i := s.host().Inventory; i.SerialNumber != "SN1" || i.SystemUUID != "dmi" {
 		t.Errorf("inventory %+v, expected the next boot of that server to differ again", i)
+	}
+}
+
+func TestAnAgentThatFindsOtherHardwareThanTheBMCIsBelieved(t *testing.T) {
+	gpus := func(n int) []hardware.PCIDevice {
+		return slices.Repeat([]hardware.PCIDevice{{VendorID: "10de", DeviceID: "2330", Class: "030200"}}, n)
+	}
+	s := newSite(t)
+	s.host().Work = Work{Operation: hardware.OpInspect, Inspector: hardware.InspectByAgent}
+	s.host().Inventory = &hardware.Inventory{Manufacturer: "Example", BIOSVersion: "1.2", BMCVersion: "7.1", MemoryBytes: 64 << 30, PCIDevices: gpus(8), DeviceSource: hardware.DevicesByBMC}
+	devices, err := json.Marshal(gpus(7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := s.boot()
+	if code := s.call("POST", protocol.PathRegister, token, `{"inventory":{"systemUUID":"dmi","deviceSource":"Agent","nics":[{"mac":"0c:42:a1:00:00:0a"}],"pciDevices":`+string(devices)+`}}`); code != "" {
+		t.Fatal(code)
+	}
+	h := s.host()
+	if found := h.Findings.InventoryDiffers; found.Count != 1 || !strings.Contains(found.Message, "the BMC reports 8 GPUs 10de:2330, the agent sees 7 GPUs 10de:2330") {
+		t.Errorf("finding %+v", found)
+	}
+	if i := h.Inventory; len(i.PCIDevices) != 7 || i.Manufacturer != "Example" || i.BIOSVersion != "1.2" || i.BMCVersion != "7.1" || i.MemoryBytes != 64<<30 {
+		t.Errorf("inventory %+v, expected the agent's GPUs, and what only the BMC told", i)
+	}
+	if code := s.call("POST", protocol.PathResult, token, `{}`); code != "" || s.host().Step != hardware.StepFinishing {
+		t.Errorf("code %q, step %s: expected the result of the inspection to be taken", code, s.host().Step)
 	}
 }
 

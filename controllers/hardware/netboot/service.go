@@ -277,6 +277,8 @@ func isOpen(session Session, now time.Time) bool {
 type Work struct {
 	// Operation is the operation of the agent.
 	Operation hardware.Operation
+	// Inspector is who reads the inventory, for Inspect.
+	Inspector hardware.Inspector
 	// Image and RootDevice are set for Install.
 	Image      hardware.Image
 	RootDevice hardware.RootDevice
@@ -289,6 +291,16 @@ type Work struct {
 	AcceptedRootDisk string
 	// Erase is set for Erase.
 	Erase hardware.EraseMode
+}
+
+// NeedsAgent reports whether the work boots the agent.
+func (w Work) NeedsAgent() bool {
+	return w.Operation != hardware.OpInspect || w.IsAgentInspection()
+}
+
+// IsAgentInspection reports whether the work is that the agent reads the inventory and does nothing else.
+func (w Work) IsAgentInspection() bool {
+	return w.Operation == hardware.OpInspect && w.Inspector == hardware.InspectByAgent
 }
 
 // IsSame reports whether the work is the same.

@@ -218,15 +218,18 @@ func TestTheAgentIsServedToAnOpenAttemptOnly(t *testing.T) {
 		change func(*Session)
 		want   string
 	}{
-		"no attempt":                 {func(s *Session) { s.Number = 0 }, exitScript},
-		"not powered on by us yet":   {func(s *Session) { s.OpenedAt = time.Time{} }, exitScript},
-		"opened later":               {func(s *Session) { s.OpenedAt = start.Add(2 * time.Minute) }, exitScript},
-		"succeeded":                  {func(s *Session) { s.State = hardware.AttemptSucceeded }, exitScript},
-		"done, about to reboot":      {func(s *Session) { s.Step = hardware.StepFinishing }, exitScript},
-		"failed":                     {func(s *Session) { s.State = hardware.AttemptFailed }, holdScript},
-		"no attempt but a failure":   {func(s *Session) { s.Number, s.State = 0, hardware.AttemptFailed }, exitScript},
-		"failed before it began":     {func(s *Session) { s.State, s.OpenedAt = hardware.AttemptFailed, time.Time{} }, exitScript},
-		"past its deadline":          {func(s *Session) { s.Deadline = start.Add(time.Minute) }, holdScript},
+		"no attempt":               {func(s *Session) { s.Number = 0 }, exitScript},
+		"not powered on by us yet": {func(s *Session) { s.OpenedAt = time.Time{} }, exitScript},
+		"opened later":             {func(s *Session) { s.OpenedAt = start.Add(2 * time.Minute) }, exitScript},
+		"succeeded":                {func(s *Session) { s.State = hardware.AttemptSucceeded }, exitScript},
+		"done, about to reboot":    {func(s *Session) { s.Step = hardware.StepFinishing }, exitScript},
+		"failed":                   {func(s *Session) { s.State = hardware.AttemptFailed }, holdScript},
+		"no attempt but a failure": {func(s *Session) { s.Number, s.State = 0, hardware.AttemptFailed }, exitScript},
+		"failed before it began":   {func(s *Session) { s.State, s.OpenedAt = hardware.AttemptFailed, time.Time{} }, exitScript},
+		"past its deadline":        {func(s *Session) { s.Deadline = start.Add(time.Minute) }, holdScript},
+		"agent's inspection past a deadline": {func(s *Session) {
+			s.Deadline, s.Operation, s.Inspector = start, hardware.OpInspect, hardware.InspectByAgent
+		}, holdScript},
 		"inspection past a deadline": {func(s *Session) { s.Deadline, s.Operation = start, hardware.OpInspect }, exitScript},
 		"another host's MAC":         {func(s *Session) { s.BootMAC = "0c:42:a1:00:00:0f" }, exitScript},
 	} {

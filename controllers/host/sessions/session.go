@@ -25,6 +25,9 @@ func session(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Se
 		return s
 	}
 	s.Since, s.Deadline, s.Operation, s.Erase = w.Since.Time, w.Deadline.Time, hardware.Operation(w.Operation), hardware.EraseMode(w.Erase)
+	if w.IsAgentInspection() {
+		s.Inspector = hardware.InspectByAgent
+	}
 	if w.Image != nil {
 		s.Image = hardware.Image{URL: w.Image.URL, Checksum: w.Image.Checksum, Format: string(w.Image.Format)}
 	}
@@ -67,7 +70,7 @@ func finding(f *netboot.Findings, reason v1alpha1.HostFindingReason) *netboot.Fi
 	return map[v1alpha1.HostFindingReason]*netboot.Finding{
 		v1alpha1.FindingAnotherAgent: &f.AnotherAgent, v1alpha1.FindingBootRequestedAgain: &f.BootRequestedAgain, v1alpha1.FindingServerDiffers: &f.ServerDiffers,
 		v1alpha1.FindingBootLoadFailed: &f.BootLoadFailed, v1alpha1.FindingKernelNotRequested: &f.KernelNotRequested,
-		v1alpha1.FindingBootWayRefused: &f.BootWayRefused,
+		v1alpha1.FindingBootWayRefused: &f.BootWayRefused, v1alpha1.FindingInventoryDiffers: &f.InventoryDiffers,
 	}[reason]
 }
 
@@ -90,7 +93,7 @@ func kernelAwaited(k netboot.KernelAwaited) *v1alpha1.KernelAwaited {
 // hostFindings returns the findings as they are stored, in the order of their reasons.
 func hostFindings(findings netboot.Findings) []v1alpha1.HostFinding {
 	var out []v1alpha1.HostFinding
-	for _, reason := range []v1alpha1.HostFindingReason{v1alpha1.FindingAnotherAgent, v1alpha1.FindingBootLoadFailed, v1alpha1.FindingBootRequestedAgain, v1alpha1.FindingBootWayRefused, v1alpha1.FindingKernelNotRequested, v1alpha1.FindingServerDiffers} {
+	for _, reason := range []v1alpha1.HostFindingReason{v1alpha1.FindingAnotherAgent, v1alpha1.FindingBootLoadFailed, v1alpha1.FindingBootRequestedAgain, v1alpha1.FindingBootWayRefused, v1alpha1.FindingInventoryDiffers, v1alpha1.FindingKernelNotRequested, v1alpha1.FindingServerDiffers} {
 		if f := finding(&findings, reason); f.Count > 0 {
 			out = append(out, v1alpha1.HostFinding{Reason: reason, Message: f.Message, Count: int32(f.Count), At: metav1.NewMicroTime(f.At)})
 		}
@@ -108,7 +111,7 @@ func hasSameProgress(before, after netboot.Session) bool {
 func updateRecord(record *v1alpha1.HostRecord, before, after netboot.Session) error {
 	if after.Inventory != before.Inventory && after.Inventory != nil {
 		// A BMC may report a disk that was taken out for a while, so only an agent proves that one is there again.
-		inventory.Update(&record.Status, *after.Inventory, after.Operation != hardware.OpInspect)
+		inventory.Update(&record.Status, *after.Inventory, after.NeedsAgent())
 	}
 	if after.Number != before.Number || !after.IsSame(before.Work) {
 		err := hardware.Errorf(hardware.Conflict, opUpdate, after.Namespace+"/"+after.Name, "attempt %d is not the one that is wanted of the host, %d", after.Number, before.Number)

@@ -17,11 +17,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/inventory"
 )
 
-// inspectionAttempt, eraseAttempt and installationAttempt return an attempt without a number and times.
-func inspectionAttempt() v1alpha1.WantedAttempt {
-	return v1alpha1.WantedAttempt{Operation: string(hardware.OpInspect)}
-}
-
+// eraseAttempt and installationAttempt return an attempt without a number and times.
 func eraseAttempt(mode v1alpha1.EraseMode) v1alpha1.WantedAttempt {
 	return v1alpha1.WantedAttempt{Operation: string(hardware.OpErase), Erase: mode}
 }
@@ -36,7 +32,7 @@ func (p *planner) installationAttempt() v1alpha1.WantedAttempt {
 func (p *planner) attemptOfState() v1alpha1.WantedAttempt {
 	switch p.tableState() {
 	case metal3.StateInspecting:
-		return inspectionAttempt()
+		return p.inspectionOfState()
 	case metal3.StatePreparing:
 		return eraseAttempt(p.d.Record.Wanted.Erase)
 	case metal3.StateProvisioning:
@@ -83,7 +79,7 @@ func (p planner) isRecordedAttempt(a v1alpha1.WantedAttempt) bool {
 	case hardware.OpErase:
 		return eraseStrength[w.Erase] >= eraseStrength[a.Erase]
 	}
-	return true
+	return w.IsAgentInspection() == a.IsAgentInspection()
 }
 
 // isOutcomeValid reports whether the result of the recorded attempt is still there. Its success alone does not tell: a release without an
@@ -124,12 +120,20 @@ func (p *planner) beginFirstAttempt() result {
 	if p.isRecordedAttempt(a) {
 		return done
 	}
-	if r := p.waitForBootService(); r.isFinal {
+	if r := p.waitForStart(a); r.isFinal {
 		return r
 	}
 	p.d.Record.Failures = 0
 	p.begin(a)
 	return waitResult("", atOnce)
+}
+
+// waitForStart waits until the attempt can begin.
+func (p *planner) waitForStart(a v1alpha1.WantedAttempt) result {
+	if r := p.waitForBootService(); r.isFinal {
+		return r
+	}
+	return p.waitForPowerOff(a)
 }
 
 func (p *planner) powerOffAfterErase() result {
@@ -151,6 +155,9 @@ func (p *planner) callInstaller() result {
 		return waitResult("the state to be written", atOnce)
 	}
 	action := Action{Kind: ActionKind(w.Operation), Attempt: hardware.Attempt{Number: w.Number, Deadline: w.Deadline.Time}, Erase: hardware.EraseMode(w.Erase)}
+	if w.IsAgentInspection() {
+		action.Inspector = hardware.InspectByAgent
+	}
 	if w.Image != nil {
 		action.Image = hardware.Image{URL: w.Image.URL, Checksum: w.Image.Checksum, Format: string(w.Image.Format)}
 		action.GPUs, action.Requirements = inventory.RequiredGPUs(w.GPUs), inventory.Requirements(w.Hardware)
@@ -202,6 +209,8 @@ func (p *planner) nextAttemptNumber() int64 {
 
 func (p *planner) timeLimit(a v1alpha1.WantedAttempt) time.Duration {
 	switch {
+	case a.IsAgentInspection():
+		return p.Timeouts.InspectAgent
 	case a.Operation == string(hardware.OpInspect):
 		return p.Timeouts.Inspect
 	case a.Operation == string(hardware.OpInstall):
@@ -235,17 +244,25 @@ func (p *planner) reportFailure() result {
 	what := fmt.Sprintf("attempt %d failed at %s: %s", w.Number, w.Step, w.Message)
 	switch {
 	case p.needsManualRetry():
-		p.setError(failureTypes[p.tableState()], w.Reason, fmt.Sprintf("%s; it is not tried again by itself: mend the cause, then give the annotation %s of this BareMetalHost a new value, or release the host", what, v1alpha1.AnnotationRetry))
+		p.setError(failureTypes[p.tableState()], w.Reason, fmt.Sprintf("%s; it is not tried again by itself: mend the cause, then give the annotation %s of this BareMetalHost a new value, or %s", what, v1alpha1.AnnotationRetry, p.wayWithoutAttempt()))
 	case p.Now.Before(p.retryAt()):
 		p.setError(failureTypes[p.tableState()], w.Reason, fmt.Sprintf("%s; failure %d of %d, the next attempt is at %s", what, failures, maxFailures, p.retryAt().UTC().Format(time.RFC3339)))
 	}
 	return done
 }
 
+// wayWithoutAttempt returns what a person can do who does not want the failed attempt any more.
+func (p *planner) wayWithoutAttempt() string {
+	if p.tableState() == metal3.StateInspecting {
+		return "the annotation " + metal3.InspectAnnotationPrefix + " the value " + metal3.InspectAnnotationValueDisabled + " to go without this look"
+	}
+	return "release the host"
+}
+
 // powerOffAfterFailure keeps the server off until the next attempt. Without it: an installation fails before its first byte, the server boots
 // the system of the attempt before, and that node runs again although its Machine was fenced and its pods run elsewhere.
 func (p *planner) powerOffAfterFailure() result {
-	if p.d.Record.Wanted.Operation == string(hardware.OpInspect) {
+	if !p.hasPoweredServerOn() {
 		return done
 	}
 	return p.powerOff()
@@ -266,10 +283,11 @@ func (p *planner) waitForRetryPause() result {
 }
 
 func (p *planner) beginNextAttempt() result {
-	if r := p.waitForBootService(); r.isFinal {
+	a := p.attemptOfState()
+	if r := p.waitForStart(a); r.isFinal {
 		return r
 	}
-	p.begin(p.attemptOfState())
+	p.begin(a)
 	return waitResult("", atOnce)
 }
 

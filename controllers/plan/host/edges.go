@@ -226,12 +226,6 @@ func (p planner) canDeleteCleanHost() bool {
 }
 
 func (p planner) isExternallyProvisioned() bool { return p.Host.ExternallyProvisioned }
-func (p planner) isHardwareKnown() bool {
-	return p.Host.InspectionDisabled || p.d.Record.Inventory != nil
-}
-func (p planner) isInspected() bool {
-	return p.isIdle() && (p.Host.InspectionDisabled || p.hasSucceeded(inspectionAttempt()))
-}
 
 // hasConsistentClaim reports whether the consumerRef and the record name the same Machine. Without it: Machine B has claimed the host while the
 // record still has the image and the user data of Machine A, and the host is installed for A.

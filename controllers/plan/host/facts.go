@@ -23,8 +23,8 @@ const maxFailures = 3
 // Timeouts are how long attempts may take and how often hosts are observed. The time-outs within an attempt, and of a power change, are
 // in hardware.Timeouts.
 type Timeouts struct {
-	// Inspect, Install, EraseMetadata and EraseFull are the deadlines of attempts.
-	Inspect, Install, EraseMetadata, EraseFull time.Duration
+	// Inspect, InspectAgent, Install, EraseMetadata and EraseFull are the deadlines of attempts. InspectAgent is for an inspection by the agent.
+	Inspect, InspectAgent, Install, EraseMetadata, EraseFull time.Duration
 	// BMCGrace is how long a call to the hardware of a registered host may fail before the status shows an error that often ends by itself.
 	BMCGrace time.Duration
 	// RetryBase is the pause after the first failure. It doubles with each further one.
@@ -38,7 +38,7 @@ type Timeouts struct {
 // DefaultTimeouts returns the time-outs for real servers.
 func DefaultTimeouts() Timeouts {
 	return Timeouts{
-		Inspect: 10 * time.Minute, Install: 45 * time.Minute, EraseMetadata: 20 * time.Minute, EraseFull: 24 * time.Hour,
+		Inspect: 10 * time.Minute, InspectAgent: 40 * time.Minute, Install: 45 * time.Minute, EraseMetadata: 20 * time.Minute, EraseFull: 24 * time.Hour,
 		BMCGrace: time.Minute, RetryBase: time.Minute, PollInterval: 2 * time.Second, IdleInterval: 5 * time.Minute,
 	}
 }
@@ -61,6 +61,8 @@ type Facts struct {
 	Record v1alpha1.HostRecordStatus
 	// ErasePolicy is the erase mode of the NodeProvider, for a Spec that has none.
 	ErasePolicy v1alpha1.EraseMode
+	// Inspector is who looks at the hardware of a host before it is available; SourceBMC or empty: the BMC alone.
+	Inspector v1alpha1.InventorySource
 	// BootProblem says that something else than the boot service answers at the address that servers boot from; empty: that is not so, or not
 	// known.
 	BootProblem string
@@ -197,6 +199,8 @@ type Action struct {
 	Kind ActionKind
 	// Attempt is for Inspect, Install, Erase and Cancel.
 	Attempt hardware.Attempt
+	// Inspector is for Inspect.
+	Inspector hardware.Inspector
 	// Image, GPUs, PreviousRootDisk and AcceptedRootDisk are for Install.
 	Image            hardware.Image
 	GPUs             hardware.RequiredGPUs

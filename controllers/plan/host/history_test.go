@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"math/rand"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +28,8 @@ type world struct {
 	power     hardware.PowerState
 	attempt   hardware.AttemptStatus
 	operation hardware.Operation
+	// byAgent is true in a world whose NodeProvider has the agent inspect, looking while its attempt does that, and looked once it has.
+	byAgent, looking, looked bool
 	// data is true while a tenant's bytes are on the disk, erasing while an erase has begun and is not complete.
 	data, erasing bool
 	bmcDown       bool
@@ -45,6 +48,7 @@ type world struct {
 func newWorld(t *testing.T, seed int64, taken map[*edge]int) *world {
 	w := &world{t: t, rand: rand.New(rand.NewSource(seed)), now: noon, power: hardware.PowerOff, taken: taken}
 	w.host.Generation = 1
+	w.byAgent = seed%3 == 0
 	switch seed % 10 {
 	case 0:
 		w.host.ExternallyProvisioned = true
@@ -115,6 +119,9 @@ func (w *world) changeSpec() {
 	if w.chance(2) {
 		w.duplicated = !w.duplicated
 	}
+	if w.calm && strings.HasPrefix(h.Status.ErrorMessage, v1alpha1.ReasonServerIsOn) {
+		w.power = hardware.PowerOff // an administrator does as the error says
+	}
 	if w.calm {
 		w.bmcDown, w.duplicated, h.Online = false, false, h.Online && h.HasImage
 	}
@@ -167,7 +174,10 @@ func (w *world) runAction(a Action) {
 	case ActionInspect, ActionInstall, ActionErase:
 		if a.Attempt.Number > w.attempt.Number {
 			w.attempt = hardware.AttemptStatus{Number: a.Attempt.Number, State: hardware.AttemptRunning}
-			w.operation = hardware.Operation(a.Kind)
+			w.operation, w.looking = hardware.Operation(a.Kind), a.Inspector == hardware.InspectByAgent
+			if w.looking && w.power == hardware.PowerOn {
+				w.attempt.State, w.attempt.Reason = hardware.AttemptFailed, hardware.ReasonServerIsOn
+			}
 		} else if a.Attempt.Number < w.attempt.Number {
 			w.fail("attempt %d after attempt %d", a.Attempt.Number, w.attempt.Number)
 		}
@@ -185,6 +195,10 @@ func (w *world) advance() {
 		w.data, w.power = true, hardware.PowerOn
 	case hardware.OpErase:
 		w.erasing, w.power = true, hardware.PowerOn
+	case hardware.OpInspect:
+		if w.looking {
+			w.power = hardware.PowerOn
+		}
 	}
 	switch w.rand.Intn(6) {
 	case 0:
@@ -194,6 +208,9 @@ func (w *world) advance() {
 		}
 	case 1, 2:
 		w.attempt.State = hardware.AttemptSucceeded
+		if w.looking {
+			w.power, w.looked = hardware.PowerOff, true
+		}
 		if w.operation == hardware.OpErase {
 			w.data, w.erasing = false, false
 			if !w.chance(30) {
@@ -212,6 +229,9 @@ func (w *world) facts() Facts {
 	f.Observed = &hardware.Observation{Power: w.power}
 	if seen.Number > 0 {
 		f.Observed.Attempt = &seen
+	}
+	if w.byAgent {
+		f.Inspector = v1alpha1.SourceAgent
 	}
 	if w.bmcDown {
 		f.Observed.Power, f.Problem = hardware.PowerUnknown, &Problem{Reason: "BMCUnreachable", Message: "down"}
@@ -280,6 +300,10 @@ func (w *world) check(f Facts, d Decision) {
 		w.fail("a provisioned host was taken down: %s", d.Status.ErrorMessage)
 	case before != metal3.StateDeprovisioning && after == metal3.StateDeprovisioning && isRunning(f):
 		w.fail("a host is taken down from %q under its Machine", before)
+	case before == metal3.StateInspecting && after == metal3.StateAvailable && w.byAgent && !w.looked && !f.Host.Claimed && !f.Host.ExternallyProvisioned && !f.Host.HasImage && !f.Host.InspectionDisabled:
+		w.fail("available before the agent has looked")
+	case d.Action.Inspector == hardware.InspectByAgent && (f.Host.Claimed || w.data && !isKept(d.Record)):
+		w.fail("the agent is booted to look at a host that somebody uses")
 	case d.Action.Kind == ActionErase && after != metal3.StateDeprovisioning && after != metal3.StatePreparing:
 		w.fail("an erase in state %s", after)
 	case d.Action.Kind != ActionNone && f.Record.Wanted != nil && d.Record.Wanted.Number != f.Record.Wanted.Number:

@@ -94,6 +94,9 @@ func (f Facts) recordSuccess(r *v1alpha1.HostRecordStatus, status hardware.Attem
 	r.Failures, w.Message = 0, v1alpha1.Truncate(status.Message, v1alpha1.MaxAttemptMessage)
 	switch hardware.Operation(w.Operation) {
 	case hardware.OpInspect:
+		if w.IsAgentInspection() {
+			return // the inventory was stored when the agent registered
+		}
 		var read hardware.Inventory
 		if f.Observed.Inventory != nil {
 			read = *f.Observed.Inventory

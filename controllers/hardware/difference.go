@@ -1,0 +1,71 @@
+package hardware
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// bmcMemoryPercent is how much of the memory that the BMC reports the modules have at least that an agent reads from DMI. BMCs round.
+const bmcMemoryPercent = 98
+
+// acceleratorVendors are NVIDIA and AMD, by PCI vendor id (pci-ids.ucw.cz). The graphics of a BMC has another one.
+var acceleratorVendors = []string{"10de", "1002"}
+
+// BMCDifference says how the hardware that an agent found differs from what the BMC reported. It is empty when it does not, or one of them does not tell,
+// or what is known is not the BMC's because an agent has looked before. Memory and disks that only the agent finds are no difference, because BMCs leave
+// some out.
+func BMCDifference(known *Inventory, found Inventory) string {
+	if known == nil || known.SystemUUID != "" {
+		return ""
+	}
+	var out []string
+	if known.DeviceSource == DevicesByBMC && found.DeviceSource == DevicesByAgent {
+		if reported, seen := acceleratorsText(known.PCIDevices, known.PCIDevices), acceleratorsText(found.PCIDevices, known.PCIDevices); reported != seen {
+			out = append(out, fmt.Sprintf("the BMC reports %s, the agent sees %s", reported, seen))
+		}
+	}
+	if modules := sumOfModules(found.MemoryModules); modules > 0 && modules < known.MemoryBytes/100*bmcMemoryPercent {
+		out = append(out, fmt.Sprintf("the BMC reports %s of memory, the agent sees %s in %d modules", gibibytes(known.MemoryBytes), gibibytes(modules), len(found.MemoryModules)))
+	}
+	var absent []string
+	for _, disk := range AbsentDisks(known.Disks, found.Disks) {
+		if disk.HasIdentity() {
+			absent = append(absent, disk.String())
+		}
+	}
+	if len(absent) > 0 {
+		out = append(out, "the agent does not see disks that the BMC reports: "+strings.Join(absent, ", "))
+	}
+	return strings.Join(out, "; ")
+}
+
+// acceleratorsText returns the GPUs among the devices as text, by vendor and device id. Where the BMC does not tell the device ids of a vendor's GPUs, it is
+// the number of that vendor's GPUs.
+func acceleratorsText(devices, reported []PCIDevice) string {
+	var unnamed []string
+	for _, d := range reported {
+		if d.IsAccelerator() && d.DeviceID == "" {
+			unnamed = append(unnamed, d.VendorID)
+		}
+	}
+	counts := map[string]int{}
+	for _, d := range devices {
+		switch {
+		case !d.IsAccelerator() || !slices.Contains(acceleratorVendors, d.VendorID):
+		case slices.Contains(unnamed, d.VendorID):
+			counts["of vendor "+d.VendorID]++
+		default:
+			counts[d.VendorID+":"+d.DeviceID]++
+		}
+	}
+	var out []string
+	for _, id := range slices.Sorted(maps.Keys(counts)) {
+		out = append(out, fmt.Sprintf("%d GPUs %s", counts[id], id))
+	}
+	if len(out) == 0 {
+		return "no GPU"
+	}
+	return strings.Join(out, " and ")
+}
