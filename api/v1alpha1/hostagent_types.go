@@ -52,6 +52,9 @@ const (
 	// FindingKernelNotRequested means that the server got its boot document and asked for no kernel for a minute: the address in the document
 	// does not lead to the boot service from there.
 	FindingKernelNotRequested HostFindingReason = "KernelNotRequested"
+	// FindingNoAgentRegistered means that the server fetched the agent's kernel and no agent has registered for some minutes. The message says how
+	// often the server has booted; the reason is on its console.
+	FindingNoAgentRegistered HostFindingReason = "NoAgentRegistered"
 	// FindingBootWayRefused means that the BMC cannot boot the server in the way that the NodeProvider prefers, so that its next way is used. The
 	// message has the BMC's refusal.
 	FindingBootWayRefused HostFindingReason = "BootWayRefused"
@@ -77,7 +80,7 @@ type ReportedFindings struct {
 	// reasons of the findings.
 	// +optional
 	// +listType=set
-	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:MaxItems=16
 	Reasons []HostFindingReason `json:"reasons,omitempty"`
 }
 
@@ -89,11 +92,12 @@ type HostFinding struct {
 	//   - ServerDiffers: serial number, system UUID or NICs differ from the known hardware of the host.
 	//   - BootLoadFailed: the server has said that it could not load or start the agent's kernel or initrd.
 	//   - KernelNotRequested: the server got its boot document and asked for no kernel for a minute.
+	//   - NoAgentRegistered: the server fetched the agent's kernel and no agent has registered for some minutes.
 	//   - BootWayRefused: the BMC cannot boot the server in the preferred way, so that the next one is used.
 	//   - InventoryDiffers: the agent has found other GPUs, less memory or fewer disks than the BMC reports.
 	//
 	// +required
-	// +kubebuilder:validation:Enum=AnotherAgent;BootRequestedAgain;ServerDiffers;BootLoadFailed;KernelNotRequested;BootWayRefused;InventoryDiffers
+	// +kubebuilder:validation:Enum=AnotherAgent;BootRequestedAgain;ServerDiffers;BootLoadFailed;KernelNotRequested;NoAgentRegistered;BootWayRefused;InventoryDiffers
 	Reason HostFindingReason `json:"reason"`
 	// message says what was expected and what was seen, with the addresses.
 	// +required

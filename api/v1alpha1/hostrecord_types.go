@@ -215,11 +215,14 @@ type HostAttempt struct {
 	// kernelAwaited is the boot document of the current boot, until the server asks for the kernel that it names.
 	// +optional
 	KernelAwaited *KernelAwaited `json:"kernelAwaited,omitempty"`
+	// kernelFetchedAt is when the server asked for the kernel of its current boot.
+	// +optional
+	KernelFetchedAt *metav1.MicroTime `json:"kernelFetchedAt,omitempty"`
 	// findings are what the boot service noticed in this attempt that a person should know; they decide nothing.
 	// +optional
 	// +listType=map
 	// +listMapKey=reason
-	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:MaxItems=16
 	Findings []HostFinding `json:"findings,omitempty"`
 	// doneBytes of the image file, or of the disks that are erased.
 	// +optional

@@ -618,6 +618,10 @@ func (in *HostAttempt) DeepCopyInto(out *HostAttempt) {
 		*out = new(KernelAwaited)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.KernelFetchedAt != nil {
+		in, out := &in.KernelFetchedAt, &out.KernelFetchedAt
+		*out = (*in).DeepCopy()
+	}
 	if in.Findings != nil {
 		in, out := &in.Findings, &out.Findings
 		*out = make([]HostFinding, len(*in))

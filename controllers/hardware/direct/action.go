@@ -248,6 +248,9 @@ func (f facts) failure(reason hardware.Reason, detail string) action {
 	} else if hint != "" {
 		message += "; " + hint
 	}
+	if reason == hardware.ReasonAgentMissing && !s.KernelFetchedAt.IsZero() {
+		message += fmt.Sprintf("; the server has booted the agent %d times in this attempt and fetched the kernel last at %s", s.Boots, s.KernelFetchedAt.UTC().Format(time.RFC3339))
+	}
 	if s.TotalBytes > 0 {
 		message += fmt.Sprintf("; %d of %d bytes done", s.DoneBytes, s.TotalBytes)
 	}

@@ -1,6 +1,10 @@
 package direct_test
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,4 +70,35 @@ func TestAServerThatHasItsBootDocumentAndAsksForNoKernelIsAFinding(t *testing.T)
 			t.Errorf("%s: %+v", name, found)
 		}
 	}
+}
+
+// The boot service hears nothing of an agent without a network. That its server has booted, how often, and where the reason can be read, is told while the
+// attempt runs and in its end.
+func TestAServerThatHasItsKernelAndRegistersNoAgentIsAFinding(t *testing.T) {
+	r := newRig(t, conformance.Faults{NoAgent: true})
+	var found netboot.Finding
+	for range 600 {
+		if err := r.installer.Install(t.Context(), r.Host(), attempt, spec); err != nil {
+			t.Fatal(err)
+		}
+		if s := r.store.session; !s.KernelAwaited.At.IsZero() {
+			request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/files/kernel?mac="+bootMAC+"&boot="+strconv.Itoa(s.Boots), nil)
+			r.service.ServeHTTP(httptest.NewRecorder(), request)
+		}
+		s := r.store.session
+		if now := s.Findings.NoAgentRegistered; now != found {
+			if found = now; found.Count != 1 || found.At.Sub(s.KernelFetchedAt) < 3*time.Minute || !strings.Contains(found.Message, "has booted the agent 1 times in attempt") || !strings.Contains(found.Message, "console") {
+				t.Errorf("%+v", found)
+			}
+		}
+		if s.State == hardware.AttemptFailed {
+			if found.Count != 1 || s.Findings.KernelNotRequested.Count != 0 || s.Reason != hardware.ReasonAgentMissing ||
+				!strings.Contains(s.Message, "has booted the agent 1 times in this attempt and fetched the kernel last at "+s.KernelFetchedAt.UTC().Format(time.RFC3339)) {
+				t.Errorf("%s: %s; %+v", s.Reason, s.Message, s.Findings)
+			}
+			return
+		}
+		r.Advance(2 * time.Second)
+	}
+	t.Errorf("the attempt does not end: %+v", r.store.session)
 }

@@ -228,23 +228,27 @@ func (i *Installer) wait(ctx context.Context, host hardware.Host, s netboot.Sess
 	if err := i.bootRefusal(s); err != nil {
 		return err
 	}
-	if err := i.noteMissingKernelRequest(ctx, host, s); err != nil {
+	if err := i.noteLoadProblem(ctx, host, s); err != nil {
 		return err
 	}
 	return i.clearAfterBoot(ctx, host, s)
 }
 
-// noteMissingKernelRequest stores the finding that a server got its boot document and asks for no kernel.
-func (i *Installer) noteMissingKernelRequest(ctx context.Context, host hardware.Host, s netboot.Session) error {
-	if now := i.options.Clock(); s.MustReportMissingKernel(now) {
-		_, err := i.updateSession(ctx, host, s, func(s *netboot.Session) {
-			if s.MustReportMissingKernel(now) {
-				s.AddKernelNotRequested(now)
-			}
-		})
-		return err
+// noteLoadProblem stores the finding that a server got its boot document and asks for no kernel, or has its kernel and registers no agent.
+func (i *Installer) noteLoadProblem(ctx context.Context, host hardware.Host, s netboot.Session) error {
+	now := i.options.Clock()
+	if !s.MustReportMissingKernel(now) && !s.MustReportMissingAgent(now) {
+		return nil
 	}
-	return nil
+	_, err := i.updateSession(ctx, host, s, func(s *netboot.Session) {
+		switch {
+		case s.MustReportMissingKernel(now):
+			s.AddKernelNotRequested(now)
+		case s.MustReportMissingAgent(now):
+			s.AddNoAgentRegistered(now)
+		}
+	})
+	return err
 }
 
 // bootFromNetwork sets the boot override, stores OpenedAt and then requests power-on. newStep is true when the step Booting begins with it.

@@ -243,8 +243,10 @@ func (s *Service) countBoot(session *Session, address, base string, now time.Tim
 		if session.Agent.Address != "" {
 			agent = fmt.Sprintf("the agent that registered with the last one, at %s, came as far as %s", session.Agent.Address, session.Step)
 		}
-		if failed := session.Findings.BootLoadFailed; failed.Count > 0 {
-			agent += "; " + failed.Message
+		for _, finding := range []Finding{session.Findings.BootLoadFailed, session.Findings.NoAgentRegistered} {
+			if finding.Count > 0 {
+				agent += "; " + finding.Message
+			}
 		}
 		session.Message = sanitizeText(fmt.Sprintf("the boot document was served %d times in attempt %d without a result, and was asked for again from %s; %s: look at the server's console; "+
 			"if the server did not boot that often, another machine asks with its MAC address %s (the log of the boot service has the address of every request)",
@@ -252,7 +254,7 @@ func (s *Service) countBoot(session *Session, address, base string, now time.Tim
 		return scriptHold
 	}
 	session.Step, session.StepAt, session.StepDeadline = hardware.StepLoading, now, now.Add(s.options.Timeouts.OfStep(hardware.StepLoading))
-	session.Agent, session.KernelAwaited = Agent{}, KernelAwaited{At: now, URL: base}
+	session.Agent, session.KernelAwaited, session.KernelFetchedAt = Agent{}, KernelAwaited{At: now, URL: base}, time.Time{}
 	session.DoneBytes, session.TotalBytes = 0, 0
 	return scriptBoot
 }

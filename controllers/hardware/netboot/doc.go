@@ -13,7 +13,9 @@
 //
 //   - boot loads kernel and initrd with a token for this boot. When loading fails it requests the boot document again, at the address that the
 //     document came from, with the file that failed and iPXE's error (Findings.BootLoadFailed); it never continues with the disk. A server that
-//     asks for no kernel within a minute is a finding too (Findings.KernelNotRequested). It is served for a running attempt, from the power-on by Ingot (Session.OpenedAt) until its deadline.
+//     asks for no kernel within a minute is a finding too (Findings.KernelNotRequested), and so is one that
+//     fetched its kernel and registers no agent for minutes (Findings.NoAgentRegistered). It is served for a running attempt, from the power-on by Ingot
+//     (Session.OpenedAt) until its deadline.
 //   - wait asks again after 30 seconds. It is served for a running attempt while its agent is at work.
 //   - exit is "exit 1": the firmware continues with the next boot device. It is served for an unknown MAC, for a host without an
 //     attempt, for one that Ingot has not powered on yet, and for one whose attempt succeeded or is about to reboot. The status

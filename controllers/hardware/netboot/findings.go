@@ -17,6 +17,8 @@ type Findings struct {
 	BootLoadFailed Finding
 	// KernelNotRequested means that a server has its boot document, and has asked for no kernel since.
 	KernelNotRequested Finding
+	// NoAgentRegistered means that a server has fetched the agent's kernel, and no agent has registered since.
+	NoAgentRegistered Finding
 	// BootWayRefused means that the BMC cannot boot the server in the way that is preferred, so that the next way is used.
 	BootWayRefused Finding
 	// InventoryDiffers means that the agent has found other GPUs, less memory or fewer disks than the BMC reports.

@@ -2,6 +2,7 @@ package netboot
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -14,6 +15,9 @@ const (
 	// kernelWait is how long after its boot document a server may ask for no kernel. iPXE asks at once; what takes long is an address at which
 	// nobody answers.
 	kernelWait = time.Minute
+	// agentWait is how long after its kernel a server may register no agent. Loading takes seconds, a kernel with much memory a minute, and the agent says on
+	// its console after 45 seconds what its network lacks.
+	agentWait = 4 * time.Minute
 	// noteTimeout limits the note that a kernel was asked for, which must not keep the server from its kernel.
 	noteTimeout = 5 * time.Second
 )
@@ -102,9 +106,10 @@ func (s *Service) endKernelWait(ctx context.Context, mac string, boot int) error
 	if err != nil || session.Boots != boot || session.KernelAwaited == (KernelAwaited{}) {
 		return err
 	}
+	now := s.options.Clock()
 	_, err = s.options.Store.Update(ctx, session.HostUID, func(latest *Session) error {
-		if latest.Number == session.Number && latest.Boots == boot {
-			latest.KernelAwaited = KernelAwaited{}
+		if latest.Number == session.Number && latest.Boots == boot && latest.KernelAwaited != (KernelAwaited{}) {
+			latest.KernelAwaited, latest.KernelFetchedAt = KernelAwaited{}, now
 		}
 		return nil
 	})
@@ -122,4 +127,18 @@ func (s Session) MustReportMissingKernel(now time.Time) bool {
 func (s *Session) AddKernelNotRequested(now time.Time) {
 	s.Findings.KernelNotRequested = Finding{Count: 1, At: now, Message: sanitizeText("the server got its boot document and has asked for no kernel for " + kernelWait.String() +
 		": expected a request at " + s.KernelAwaited.URL + ": look whether the provisioning network reaches that address, which is the NodeProvider's spec.redfish.netboot.address")}
+}
+
+// MustReportMissingAgent reports whether the server fetched its kernel, no agent has registered for minutes, and nobody was told of this boot yet. The boot
+// service hears nothing of an agent without a network, so that its console alone says why.
+func (s Session) MustReportMissingAgent(now time.Time) bool {
+	due := s.KernelFetchedAt.Add(agentWait)
+	return s.State == hardware.AttemptRunning && s.Step == hardware.StepLoading && !s.KernelFetchedAt.IsZero() && !now.Before(due) && s.Findings.NoAgentRegistered.At.Before(due)
+}
+
+// AddNoAgentRegistered adds the finding that MustReportMissingAgent is about.
+func (s *Session) AddNoAgentRegistered(now time.Time) {
+	s.Findings.NoAgentRegistered = Finding{Count: s.Findings.NoAgentRegistered.Count + 1, At: now, Message: sanitizeText(fmt.Sprintf(
+		"the server has booted the agent %d times in attempt %d, fetched the kernel last at %s, and no agent has registered for %s: look at its console, whose last page says what is missing: "+
+			"a link, an address, a route, a name of the boot service that resolves, or a certificate that is trusted", s.Boots, s.Number, s.KernelFetchedAt.UTC().Format(time.RFC3339), agentWait))}
 }

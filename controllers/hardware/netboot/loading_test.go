@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -80,5 +81,30 @@ func TestAKernelIsServedThoughTheStoreIsDown(t *testing.T) {
 	answer := httptest.NewRecorder()
 	if s.service.ServeHTTP(answer, request); answer.Code != http.StatusOK || answer.Body.String() != "KERNEL" {
 		t.Errorf("%d %s", answer.Code, answer.Body)
+	}
+}
+
+// A server that boots three times and never registers is told once for each boot, and the end of the attempt says how often and where to look.
+func TestEachBootWithoutAnAgentIsCounted(t *testing.T) {
+	s := newSite(t)
+	for boot := 1; boot <= maxBoots; boot++ {
+		s.boot()
+		if s.host().MustReportMissingAgent(s.now.Add(agentWait)) {
+			t.Errorf("boot %d: reported before the kernel was fetched", boot)
+		}
+		s.get("/files/kernel?mac=0c:42:a1:00:00:0a&boot=" + strconv.Itoa(boot))
+		late := s.now.Add(agentWait)
+		if s.host().MustReportMissingAgent(late.Add(-time.Nanosecond)) || !s.host().MustReportMissingAgent(late) {
+			t.Errorf("boot %d at %s: %+v", boot, late, s.host())
+		}
+		s.now = late
+		s.host().AddNoAgentRegistered(late)
+		if s.host().MustReportMissingAgent(late.Add(time.Hour)) {
+			t.Errorf("boot %d is reported twice", boot)
+		}
+	}
+	s.get("/boot/0c:42:a1:00:00:0a")
+	if h := s.host(); h.Reason != hardware.ReasonBootLoop || h.Findings.NoAgentRegistered.Count != maxBoots || !strings.Contains(h.Message, "has booted the agent 3 times in attempt 3, fetched the kernel last at ") {
+		t.Errorf("%s %s, %+v", h.Reason, h.Message, h.Findings)
 	}
 }

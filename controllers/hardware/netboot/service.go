@@ -239,6 +239,8 @@ type Session struct {
 	ConfigDriveAwaitedAt time.Time
 	// KernelAwaited is the boot document whose kernel the server has not asked for yet; zero when it has, or when none was served.
 	KernelAwaited KernelAwaited
+	// KernelFetchedAt is when the server asked for the kernel of its current boot; zero until it has.
+	KernelFetchedAt time.Time
 	// Findings are what a person should know about the current attempt.
 	Findings Findings
 	// Inventory is the known hardware of the host; nil when nothing is known.

@@ -50,7 +50,7 @@ func session(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Se
 	}
 	s.BootWay = hardware.BootSource(a.BootWay)
 	s.StepAt, s.StepDeadline, s.OpenedAt = timeOf(a.StepAt), timeOf(a.StepDeadline), timeOf(a.OpenedAt)
-	s.ConfigDriveAwaitedAt = timeOf(a.ConfigDriveAwaitedAt)
+	s.ConfigDriveAwaitedAt, s.KernelFetchedAt = timeOf(a.ConfigDriveAwaitedAt), timeOf(a.KernelFetchedAt)
 	if k := a.KernelAwaited; k != nil {
 		s.KernelAwaited = netboot.KernelAwaited{At: k.At.Time, URL: k.URL}
 	}
@@ -70,7 +70,7 @@ func finding(f *netboot.Findings, reason v1alpha1.HostFindingReason) *netboot.Fi
 	return map[v1alpha1.HostFindingReason]*netboot.Finding{
 		v1alpha1.FindingAnotherAgent: &f.AnotherAgent, v1alpha1.FindingBootRequestedAgain: &f.BootRequestedAgain, v1alpha1.FindingServerDiffers: &f.ServerDiffers,
 		v1alpha1.FindingBootLoadFailed: &f.BootLoadFailed, v1alpha1.FindingKernelNotRequested: &f.KernelNotRequested,
-		v1alpha1.FindingBootWayRefused: &f.BootWayRefused, v1alpha1.FindingInventoryDiffers: &f.InventoryDiffers,
+		v1alpha1.FindingNoAgentRegistered: &f.NoAgentRegistered, v1alpha1.FindingBootWayRefused: &f.BootWayRefused, v1alpha1.FindingInventoryDiffers: &f.InventoryDiffers,
 	}[reason]
 }
 
@@ -93,7 +93,7 @@ func kernelAwaited(k netboot.KernelAwaited) *v1alpha1.KernelAwaited {
 // hostFindings returns the findings as they are stored, in the order of their reasons.
 func hostFindings(findings netboot.Findings) []v1alpha1.HostFinding {
 	var out []v1alpha1.HostFinding
-	for _, reason := range []v1alpha1.HostFindingReason{v1alpha1.FindingAnotherAgent, v1alpha1.FindingBootLoadFailed, v1alpha1.FindingBootRequestedAgain, v1alpha1.FindingBootWayRefused, v1alpha1.FindingInventoryDiffers, v1alpha1.FindingKernelNotRequested, v1alpha1.FindingServerDiffers} {
+	for _, reason := range []v1alpha1.HostFindingReason{v1alpha1.FindingAnotherAgent, v1alpha1.FindingBootLoadFailed, v1alpha1.FindingBootRequestedAgain, v1alpha1.FindingBootWayRefused, v1alpha1.FindingInventoryDiffers, v1alpha1.FindingKernelNotRequested, v1alpha1.FindingNoAgentRegistered, v1alpha1.FindingServerDiffers} {
 		if f := finding(&findings, reason); f.Count > 0 {
 			out = append(out, v1alpha1.HostFinding{Reason: reason, Message: f.Message, Count: int32(f.Count), At: metav1.NewMicroTime(f.At)})
 		}
@@ -104,7 +104,7 @@ func hostFindings(findings netboot.Findings) []v1alpha1.HostFinding {
 // hasSameProgress reports whether nothing that is stored of the attempt's progress differs between the sessions.
 func hasSameProgress(before, after netboot.Session) bool {
 	return after.AttemptStatus == before.AttemptStatus && after.BootWay == before.BootWay && after.StepAt.Equal(before.StepAt) && after.OpenedAt.Equal(before.OpenedAt) &&
-		after.ConfigDriveAwaitedAt.Equal(before.ConfigDriveAwaitedAt) && after.Agent == before.Agent && after.KernelAwaited == before.KernelAwaited && after.Findings == before.Findings
+		after.ConfigDriveAwaitedAt.Equal(before.ConfigDriveAwaitedAt) && after.KernelFetchedAt.Equal(before.KernelFetchedAt) && after.Agent == before.Agent && after.KernelAwaited == before.KernelAwaited && after.Findings == before.Findings
 }
 
 // updateRecord sets the fields of the record that differ between the sessions. It returns a Conflict if the attempt is not the wanted one.
@@ -124,7 +124,7 @@ func updateRecord(record *v1alpha1.HostRecord, before, after netboot.Session) er
 	record.Status.Attempt = &v1alpha1.HostAttempt{
 		Number: after.Number, State: string(after.State), Step: string(after.Step), StepAt: microTime(after.StepAt), StepDeadline: stepDeadline(after), OpenedAt: microTime(after.OpenedAt),
 		Boots: int32(after.Boots), BootWay: string(after.BootWay), DoneBytes: after.DoneBytes, TotalBytes: after.TotalBytes, Reason: string(after.Reason), Message: v1alpha1.Truncate(after.Message, v1alpha1.MaxAttemptMessage),
-		Agent: hostAgent(after.Agent), ConfigDriveAwaitedAt: microTime(after.ConfigDriveAwaitedAt), Findings: hostFindings(after.Findings), KernelAwaited: kernelAwaited(after.KernelAwaited),
+		Agent: hostAgent(after.Agent), ConfigDriveAwaitedAt: microTime(after.ConfigDriveAwaitedAt), Findings: hostFindings(after.Findings), KernelAwaited: kernelAwaited(after.KernelAwaited), KernelFetchedAt: microTime(after.KernelFetchedAt),
 		RootDisk: inventory.RecordDisk(after.RootDisk), Disks: inventory.RecordEvidence(after.Evidence),
 	}
 	return nil

@@ -367,6 +367,8 @@ func TestTheAgentOfABootAndTheFindingsAreKept(t *testing.T) {
 		s.Findings.ServerDiffers = netboot.Finding{Count: 3, At: at, Message: "three"}
 		s.Findings.BootLoadFailed = netboot.Finding{Count: 1, At: at, Message: "four"}
 		s.Findings.KernelNotRequested = netboot.Finding{Count: 1, At: at, Message: "five"}
+		s.Findings.NoAgentRegistered = netboot.Finding{Count: 1, At: at, Message: "six"}
+		s.KernelFetchedAt = at
 		s.KernelAwaited = netboot.KernelAwaited{At: at, URL: "http://10.0.0.2:8090"}
 		want = *s
 		return nil

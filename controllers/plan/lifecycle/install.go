@@ -261,6 +261,7 @@ func (s scope) installingReport(a *v1alpha1.HostAttempt) report {
 var loadingProblems = map[v1alpha1.HostFindingReason]string{
 	v1alpha1.FindingBootLoadFailed:     "it says that loading it failed",
 	v1alpha1.FindingKernelNotRequested: "it has its boot document and asks for no kernel",
+	v1alpha1.FindingNoAgentRegistered:  "it has the installer's kernel and no installer registers, and its console says why",
 }
 
 // loadingFinding returns why the server does not load the installer; empty: that is not known, or the server is at another step.

@@ -282,7 +282,7 @@ func waitAndFetch(t *testing.T, w *world) string {
 }
 
 func TestAServerThatDoesNotLoadTheInstallerIsNamedOnItsMachine(t *testing.T) {
-	for _, finding := range []v1alpha1.HostFindingReason{v1alpha1.FindingBootLoadFailed, v1alpha1.FindingKernelNotRequested} {
+	for _, finding := range []v1alpha1.HostFindingReason{v1alpha1.FindingBootLoadFailed, v1alpha1.FindingKernelNotRequested, v1alpha1.FindingNoAgentRegistered} {
 		for step, says := range map[string]bool{"Loading": true, "Registered": false} {
 			f := factsIn(t, v1alpha1.MachineProvisioning)
 			f.Host.Record.Spec = scope{Facts: f, guards: realGuards()}.desiredRecord()
