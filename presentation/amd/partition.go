@@ -51,28 +51,29 @@ func (p partition) devicesPerGPU(xcc int) int {
 	return 0
 }
 
-// isValid reports whether a GPU can have the partition. The rules are those of the
+// isValid reports whether GPUs of the model can have the partition. The rules are those of the
 // kernel (amdgpu's __aqua_vanjaram_is_valid_mode), and AMD's rule that the memory is not split into more parts than the compute dies.
-func (p partition) isValid(xcc int) bool {
+func (p partition) isValid(model catalogue.Model) bool {
 	nps, known := memoryModes[p.memory]
-	if !known || xcc == 0 || nps > p.devicesPerGPU(xcc) {
+	if !known || model.XCC == 0 || nps > p.devicesPerGPU(model.XCC) {
 		return false
 	}
 	rule, known := partitionRules[p.compute]
-	return known && slices.Contains(rule.memoryModes, nps) && rule.dies(xcc, nps)
+	isMemoryMode := slices.Contains(rule.memoryModes, nps) || model.Architecture == catalogue.CDNA4 && slices.Contains(rule.cdna4, nps)
+	return known && isMemoryMode && rule.dies(model.XCC, nps)
 }
 
-// partitionRules has for each compute mode the numbers of memory partitions that it allows, and the condition on the number of
-// compute dies.
+// partitionRules has for each compute mode the numbers of memory partitions that it allows, those that it allows on CDNA4 as well (the kernel's
+// commit "Update supported modes for GC v9.5.0"), and the condition on the number of compute dies.
 var partitionRules = map[string]struct {
-	memoryModes []int
-	dies        func(xcc, nps int) bool
+	memoryModes, cdna4 []int
+	dies               func(xcc, nps int) bool
 }{
-	"SPX": {[]int{1}, func(int, int) bool { return true }},
-	"DPX": {[]int{1, 2}, func(xcc, _ int) bool { return xcc%4 == 0 }},
-	"TPX": {[]int{1, 3}, func(xcc, _ int) bool { return xcc%3 == 0 }},
-	"QPX": {[]int{1, 4}, func(xcc, _ int) bool { return xcc/4 >= 2 }},
-	"CPX": {[]int{1, 4}, func(xcc, nps int) bool { return xcc%nps == 0 }},
+	"SPX": {[]int{1}, nil, func(int, int) bool { return true }},
+	"DPX": {[]int{1, 2}, nil, func(xcc, _ int) bool { return xcc%4 == 0 }},
+	"TPX": {[]int{1, 3}, nil, func(xcc, _ int) bool { return xcc%3 == 0 }},
+	"QPX": {[]int{1, 4}, []int{2}, func(xcc, _ int) bool { return xcc/4 >= 2 }},
+	"CPX": {[]int{1, 4}, []int{2}, func(xcc, nps int) bool { return xcc%nps == 0 }},
 }
 
 // String returns the partition as the device plugin and the labels write it: cpx_nps4.
@@ -84,13 +85,13 @@ func requestedPartition(partitions *v1alpha1.PartitionSpec, model catalogue.Mode
 		return unpartitioned, nil
 	}
 	p := partition{partitions.Compute, partitions.Memory}
-	if p.isValid(model.XCC) {
+	if p.isValid(model) {
 		return p, nil
 	}
 	var fits []string
 	for _, c := range computeModes {
 		for _, m := range []string{"NPS1", "NPS2", "NPS3", "NPS4"} {
-			if (partition{c, m}).isValid(model.XCC) {
+			if (partition{c, m}).isValid(model) {
 				fits = append(fits, c+" with "+m)
 			}
 		}

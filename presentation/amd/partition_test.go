@@ -10,21 +10,23 @@ import (
 
 // TestWhatIsValidIsTheVendorsTable has the kernel's rule written out by hand, for eight compute dies and for the six of an MI300A.
 func TestWhatIsValidIsTheVendorsTable(t *testing.T) {
-	for xcc, want := range map[int]string{
-		8: "spx_nps1=1 dpx_nps1=2 dpx_nps2=2 qpx_nps1=4 qpx_nps4=4 cpx_nps1=8 cpx_nps4=8",
-		6: "spx_nps1=1 tpx_nps1=3 tpx_nps3=3 cpx_nps1=6",
-		0: "",
+	for model, want := range map[*catalogue.Model]string{
+		{XCC: 8, Architecture: catalogue.CDNA4}: "spx_nps1=1 dpx_nps1=2 dpx_nps2=2 qpx_nps1=4 qpx_nps2=4 qpx_nps4=4 cpx_nps1=8 cpx_nps2=8 cpx_nps4=8",
+
+		{XCC: 8}: "spx_nps1=1 dpx_nps1=2 dpx_nps2=2 qpx_nps1=4 qpx_nps4=4 cpx_nps1=8 cpx_nps4=8",
+		{XCC: 6}: "spx_nps1=1 tpx_nps1=3 tpx_nps3=3 cpx_nps1=6",
+		{}:       "",
 	} {
 		var got []string
 		for _, c := range append(computeModes, "", "MPX") {
 			for _, m := range []string{"", "NPS1", "NPS2", "NPS3", "NPS4", "NPS8"} {
-				if p := (partition{c, m}); p.isValid(xcc) {
-					got = append(got, p.String()+"="+string(rune('0'+p.devicesPerGPU(xcc))))
+				if p := (partition{c, m}); p.isValid(*model) {
+					got = append(got, p.String()+"="+string(rune('0'+p.devicesPerGPU(model.XCC))))
 				}
 			}
 		}
 		if strings.Join(got, " ") != want {
-			t.Errorf("%d dies: %v, want %s", xcc, got, want)
+			t.Errorf("%d dies, %s: %v, want %s", model.XCC, model.Architecture, got, want)
 		}
 	}
 }
@@ -36,13 +38,13 @@ func TestEveryDocumentedPartitionAndEveryProfileIsValid(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, p := range all {
-			if !p.isValid(model.XCC) {
+			if !p.isValid(model) {
 				t.Errorf("%s is documented for %s and not valid", p, name)
 			}
 		}
 	}
 	for p, name := range configProfiles {
-		if !p.isValid(8) || p != unpartitioned && !strings.HasPrefix(name, p.String()) {
+		if !p.isValid(catalogue.Model{XCC: 8}) || p != unpartitioned && !strings.HasPrefix(name, p.String()) {
 			t.Errorf("%s is not valid, or not what the profile %s says", p, name)
 		}
 	}

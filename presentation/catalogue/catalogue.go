@@ -21,6 +21,7 @@ const (
 	Hopper    Architecture = "hopper"
 	Blackwell Architecture = "blackwell"
 	CDNA3     Architecture = "cdna3"
+	CDNA4     Architecture = "cdna4"
 )
 
 // FormFactor is how a GPU is mounted; it decides how GPUs reach each other.
@@ -81,6 +82,8 @@ type Model struct {
 	DocumentedDriver string
 	// OpenModules: only the open kernel modules drive the model.
 	OpenModules bool
+	// DisplayOutputs: the card has connectors for displays, and partitions only in the display mode compute and with a recent vBIOS (MIG user guide).
+	DisplayOutputs bool
 	// VGPUName begins the names of the model's vGPU types: H100XM; empty: no types are known.
 	VGPUName string
 	// vgpuTypes are the types in the form that VGPUTypes reads.
@@ -102,31 +105,6 @@ func (m Model) HasPersistentMIGMode() bool { return m.Geometry != nil && m.Archi
 // NV_WARN_NOTHING_TO_DO.
 func (m Model) HasNVSwitch(count int32) bool {
 	return (m.Link == LinkNVSwitch || m.Link == LinkNVLink5) && count > 4
-}
-
-// Lookup returns the model with the name. The error names the models of the vendor that this version knows, or those whose names
-// begin like the given one.
-func Lookup(vendor v1alpha1.GPUVendor, name string) (Model, error) {
-	var names, near []string
-	for _, m := range models {
-		if m.Vendor != vendor {
-			continue
-		}
-		if m.Name == name {
-			return m, nil
-		}
-		names = append(names, m.Name)
-		if name != "" && strings.HasPrefix(strings.ToUpper(m.Name), strings.ToUpper(name)) {
-			near = append(near, m.Name)
-		}
-	}
-	switch {
-	case len(names) == 0:
-		return Model{}, fmt.Errorf("no GPU of vendor %q is in the catalogue", vendor)
-	case len(near) > 0:
-		return Model{}, fmt.Errorf("%q is not in the catalogue of %s GPUs, where these begin so: %s", name, vendor, strings.Join(near, ", "))
-	}
-	return Model{}, fmt.Errorf("%q is not in the catalogue of %s GPUs: %s", name, vendor, strings.Join(names, ", "))
 }
 
 // Identify returns the model with the PCI ids, four lower-case hex digits each.

@@ -113,6 +113,22 @@ func TestLookupNamesWhatItKnows(t *testing.T) {
 	if _, err := Lookup(v1alpha1.VendorAMD, "H100-SXM5-80GB"); err == nil || !strings.Contains(err.Error(), "MI300X-192GB") {
 		t.Errorf("another vendor's model was found, or error %v does not name the models", err)
 	}
+	for name, want := range map[string]string{
+		"H100-SXM-80GB":                     `: did you mean H100-SXM5-80GB?`,
+		"NVIDIA H100 80GB HBM3":             `: did you mean H100-SXM5-80GB?`,
+		"NVIDIA H100 NVL":                   `: did you mean H100-NVL-94GB?`,
+		"h100-sxm5-80gb":                    `, where these begin so: H100-SXM5-80GB`,
+		"GB20O-186GB":                       `: did you mean GB200-186GB?`,
+		"B100":                              "; for another GPU set gpu.vendor: generic",
+		strings.Repeat("H100-SXM5-80GB", 9): "; for another GPU set gpu.vendor: generic",
+	} {
+		if _, err := Lookup(v1alpha1.VendorNVIDIA, name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %s", name, err, want)
+		}
+	}
+	if _, err := Lookup(v1alpha1.VendorAMD, "MI308X-192GB"); err == nil || !strings.Contains(err.Error(), "gpu.vendor: generic") || strings.Contains(err.Error(), "did you mean") {
+		t.Errorf("error %v of a product without documents does not name generic", err)
+	}
 	if _, err := Lookup(v1alpha1.VendorGeneric, "H100-SXM5-80GB"); err == nil {
 		t.Error("a model of a vendor that the catalogue does not have was found")
 	}
@@ -133,7 +149,7 @@ func TestModelsAreKnownByTheirPCIIds(t *testing.T) {
 
 func TestOnlyAmpereKeepsTheMIGMode(t *testing.T) {
 	for _, m := range Models() {
-		if m.HasPersistentMIGMode() != (strings.HasPrefix(m.Name, "A100") || m.Name == "A30-24GB") {
+		if m.HasPersistentMIGMode() != (strings.HasPrefix(m.Name, "A100") || strings.HasPrefix(m.Name, "A800") || m.Name == "A30-24GB") {
 			t.Errorf("%s: the MIG mode persists: %v", m.Name, m.HasPersistentMIGMode())
 		}
 	}
@@ -160,6 +176,43 @@ var profiles = map[string]string{
 		"1g.24gb 1g.24gb+gfx 1g.24gb-me 1g.24gb+me 1g.24gb+me.all",
 	"H200-SXM-141GB": "7g.141gb 4g.71gb 3g.71gb 2g.35gb 1g.35gb 1g.18gb 1g.18gb+me",
 	"H200-NVL-141GB": "7g.141gb 4g.71gb 3g.71gb 2g.35gb 1g.35gb 1g.18gb 1g.18gb+me",
+
+	"A800-SXM4-40GB":    "7g.40gb 4g.20gb 3g.20gb 2g.10gb 1g.10gb 1g.5gb 1g.5gb+me",
+	"A800-SXM4-80GB":    "7g.80gb 4g.40gb 3g.40gb 2g.20gb 1g.20gb 1g.10gb 1g.10gb+me",
+	"A800-PCIe-40GB":    "7g.40gb 4g.20gb 3g.20gb 2g.10gb 1g.10gb 1g.5gb 1g.5gb+me",
+	"A800-PCIe-80GB":    "7g.80gb 4g.40gb 3g.40gb 2g.20gb 1g.20gb 1g.10gb 1g.10gb+me",
+	"H800-SXM5-80GB":    "7g.80gb 4g.40gb 3g.40gb 2g.20gb 1g.20gb 1g.10gb 1g.10gb+me",
+	"H800-PCIe-80GB":    "7g.80gb 4g.40gb 3g.40gb 2g.20gb 1g.20gb 1g.10gb 1g.10gb+me",
+	"H800-NVL-94GB":     "7g.94gb 4g.47gb 3g.47gb 2g.24gb 1g.24gb 1g.12gb 1g.12gb+me",
+	"H20-SXM5-96GB":     "7g.96gb 4g.48gb 3g.48gb 2g.24gb 1g.24gb 1g.12gb 1g.12gb+me",
+	"H20-3e-SXM5-141GB": "7g.141gb 4g.71gb 3g.71gb 2g.35gb 1g.35gb 1g.18gb 1g.18gb+me",
+	"RTX-PRO-6000-Blackwell-Workstation-96GB": "4g.96gb 4g.96gb+gfx 2g.48gb 2g.48gb+gfx 2g.48gb-me 2g.48gb+me.all " +
+		"1g.24gb 1g.24gb+gfx 1g.24gb-me 1g.24gb+me 1g.24gb+me.all",
+	"RTX-PRO-6000-Blackwell-Max-Q-96GB": "4g.96gb 4g.96gb+gfx 2g.48gb 2g.48gb+gfx 2g.48gb-me 2g.48gb+me.all " +
+		"1g.24gb 1g.24gb+gfx 1g.24gb-me 1g.24gb+me 1g.24gb+me.all",
+}
+
+// TestThePCIIdsAreThoseOfTheVendorsLists has the ids and product names of the list of supported GPUs in NVIDIA's open kernel modules (release 595), and of
+// AMD's system health checks, typed in by hand.
+func TestThePCIIdsAreThoseOfTheVendorsLists(t *testing.T) {
+	for id, want := range map[string]struct{ product, model string }{
+		"10de:20bd": {"NVIDIA A800-SXM4-40GB", "A800-SXM4-40GB"}, "10de:20f3": {"NVIDIA A800-SXM4-80GB", "A800-SXM4-80GB"}, "10de:20f5": {"NVIDIA A800 80GB PCIe", "A800-PCIe-80GB"},
+		"10de:20f6": {"", "A800-PCIe-40GB"}, "10de:25b6": {"NVIDIA A16", "A16-16GB"}, "10de:26b5": {"NVIDIA L40", "L40-48GB"},
+		"10de:2322": {"NVIDIA H800 PCIe", "H800-PCIe-80GB"}, "10de:2324": {"", "H800-SXM5-80GB"}, "10de:233a": {"NVIDIA H800 NVL", "H800-NVL-94GB"},
+		"10de:2329": {"NVIDIA H20", "H20-SXM5-96GB"}, "10de:232c": {"NVIDIA H20-3e", "H20-3e-SXM5-141GB"},
+		"10de:2bb1": {"NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "RTX-PRO-6000-Blackwell-Workstation-96GB"},
+		"10de:2bb4": {"NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "RTX-PRO-6000-Blackwell-Max-Q-96GB"},
+		"10de:233d": {"", "H100-SXM5-96GB"}, "10de:2338": {"", "H100-SXM5-96GB"},
+		"1002:75a0": {"AMD Instinct MI350X", "MI350X-288GB"}, "1002:75a3": {"AMD Instinct MI355X", "MI355X-288GB"},
+	} {
+		vendor, device, _ := strings.Cut(id, ":")
+		if m, known := Identify(vendor, device); !known || m.Name != want.model {
+			t.Errorf("%s is %q, want %s", id, m.Name, want.model)
+		}
+		if named := IdentifyName(want.product); want.product != "" && (len(named) != 1 || named[0].Name != want.model) {
+			t.Errorf("%q may be %d models, want %s", want.product, len(named), want.model)
+		}
+	}
 }
 
 func TestTheNamesOfProfilesAreThoseOfTheVendorsTable(t *testing.T) {

@@ -20,6 +20,12 @@ func IdentifyName(name string) []Model {
 			named = append(named, m)
 		}
 	}
+	// "RTX PRO 6000 Blackwell Max-Q Workstation Edition" has all words of the Workstation's name too, and more of the Max-Q's.
+	most := 0
+	for _, m := range named {
+		most = max(most, len(chipWords(m)))
+	}
+	named = narrow(named, func(m Model) bool { return len(chipWords(m)) == most })
 	named = narrow(named, func(m Model) bool { return isFormNamed(m, words) })
 	return narrow(named, func(m Model) bool {
 		return slices.ContainsFunc(nameWords(m.Name), func(w string) bool { return memorySize.MatchString(w) && slices.Contains(words, w) })

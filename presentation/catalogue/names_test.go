@@ -13,7 +13,7 @@ func TestProductNamesAreIdentified(t *testing.T) {
 		"NVIDIA A100 SXM4 40 GB": "A100-SXM4-40GB", "Tesla T4": "T4-16GB", "NVIDIA L40S": "L40S-48GB", "NVIDIA B200": "B200-SXM-180GB",
 		"NVIDIA GB200": "GB200-186GB", "AMD Instinct MI300X OAM": "MI300X-192GB", "NVIDIA RTX PRO 6000 Blackwell Server Edition": "RTX-PRO-6000-Blackwell-Server-96GB",
 		"H100": "H100-SXM5-80GB H100-SXM5-96GB H100-PCIe-80GB H100-NVL-94GB", "NVIDIA GH200 480GB": "GH200-96GB GH200-144GB",
-		"": "", "900-21010-0320-030": "", "NVSwitch": "", "Matrox G200eW3": "", "NVIDIA Corporation": "", "ConnectX-7": "", "NVIDIA H20": "",
+		"": "", "900-21010-0320-030": "", "NVSwitch": "", "Matrox G200eW3": "", "NVIDIA Corporation": "", "ConnectX-7": "", "NVIDIA H20": "H20-SXM5-96GB", "NVIDIA H20-3e": "H20-3e-SXM5-141GB", "NVIDIA RTX 6000 Ada Generation": "",
 	} {
 		var got []string
 		for _, m := range IdentifyName(name) {

@@ -213,6 +213,7 @@ func resolveDynamicMIG(r spec.Request, model catalogue.Model, gates []string) (v
 	if model.PlacementsInferred {
 		p.Warnings = append(p.Warnings, nvidia.InferredPlacementsWarning(model))
 	}
+	p.Warnings = append(p.Warnings, nvidia.DisplayModeWarnings(model)...)
 	ExpectDevices(&p, r, model, kinds...)
 	return p, nil
 }

@@ -65,6 +65,9 @@ func resolve(r spec.Request, migSpec v1alpha1.MIGSpec) (v1alpha1.NodePlan, error
 	if model.PlacementsInferred && migSpec.Strategy != wellknown.MIGStrategyNone {
 		p.Warnings = append(p.Warnings, nvidia.InferredPlacementsWarning(model))
 	}
+	if migSpec.Strategy != wellknown.MIGStrategyNone {
+		p.Warnings = append(p.Warnings, nvidia.DisplayModeWarnings(model)...)
+	}
 	if migSpec.Advertise == v1alpha1.AdvertiseDRA {
 		dra.ExpectDevices(&p, r, model, l.deviceKinds()...)
 	} else {

@@ -311,3 +311,18 @@ func TestProfileNamesThatOnlySomeDriversUseAreWarnedOf(t *testing.T) {
 		}
 	}
 }
+
+// TestCardsWithDisplaysAreToldOf: the workstation's cards partition only in the display mode compute, and the server's has no displays.
+func TestCardsWithDisplaysAreToldOf(t *testing.T) {
+	for model, want := range map[string]bool{"RTX-PRO-6000-Blackwell-Workstation-96GB": true, "RTX-PRO-6000-Blackwell-Max-Q-96GB": true, "RTX-PRO-6000-Blackwell-Server-96GB": false} {
+		r := requests.All()["rtx-pro-6000-mig-single"]
+		r.GPU.Model = model
+		plan, err := presentation.Resolve(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.ContainsFunc(plan.Warnings, func(w v1alpha1.PlanWarning) bool { return w.Rule == "unset/display-mode" }); got != want {
+			t.Errorf("%s: the display mode is told of: %v", model, got)
+		}
+	}
+}

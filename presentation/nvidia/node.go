@@ -77,6 +77,15 @@ func InferredPlacementsWarning(model catalogue.Model) v1alpha1.PlanWarning {
 	return v1alpha1.PlanWarning{Rule: "unverified/mig-places", Message: "where the partitions of " + model.Name + " can sit is taken from GPUs of the same size class: compare with nvidia-smi mig -lgipp on the first node"}
 }
 
+// DisplayModeWarnings returns a warning for a model with connectors for displays, whose MIG mode only the display mode compute allows (MIG user guide,
+// "Supported GPUs").
+func DisplayModeWarnings(model catalogue.Model) []v1alpha1.PlanWarning {
+	if !model.DisplayOutputs {
+		return nil
+	}
+	return []v1alpha1.PlanWarning{{Rule: "unset/display-mode", Message: model.Name + " partitions only in the display mode compute and with a recent vBIOS, and nothing here sets them: use NVIDIA's displaymodeselector on each server"}}
+}
+
 // KeptMIGModeWarnings returns a warning when GPUs of the model can keep the MIG mode of an earlier installation and nothing on
 // the node turns it off. consequence says what happens then.
 func KeptMIGModeWarnings(model catalogue.Model, consequence string) []v1alpha1.PlanWarning {

@@ -128,14 +128,19 @@ func resourceName(model catalogue.Model, ordered string) (corev1.ResourceName, e
 	if len(names) == 1 && len(unlisted) == 0 {
 		return corev1.ResourceName(wellknown.NVIDIADomain + names[0]), nil
 	}
-	return "", spec.Invalid(spec.PresentationField("passthrough.resourceName"), "vm/resource-name", "it is missing, and the pci.ids file of NVIDIA's KubeVirt device plugin 1.6.0 names %s %s, and lacks its PCI ids %s, which that release advertises by number, as nvidia.com/3182: set it to what yours advertises", model.Name, joinOrNothing(names), joinOrNothing(unlisted))
+	return "", spec.Invalid(spec.PresentationField("passthrough.resourceName"), "vm/resource-name", "it is missing, and NVIDIA's KubeVirt device plugin advertises %s by the pci.ids file of its release: %s; set it to what yours advertises", model.Name, strings.Join(advertisedNames(names, unlisted), ", "))
 }
 
-func joinOrNothing(words []string) string {
-	if len(words) == 0 {
-		return "nothing"
+// advertisedNames says under which resources the device plugin can advertise a model.
+func advertisedNames(names, unlisted []string) []string {
+	var out []string
+	for _, name := range names {
+		out = append(out, "as "+wellknown.NVIDIADomain+name+" with that of 1.6.0")
 	}
-	return strings.Join(words, " and ")
+	for _, id := range unlisted {
+		out = append(out, "as "+wellknown.NVIDIADomain+id+" with a file in which its PCI id "+id+" has no name")
+	}
+	return out
 }
 
 func hostDevices(model catalogue.Model, name corev1.ResourceName) []v1alpha1.PermittedHostDevice {

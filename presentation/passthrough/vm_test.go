@@ -77,6 +77,40 @@ func TestRequestsThatVirtualMachinesCannotUseAreRefused(t *testing.T) {
 	}
 }
 
+// TestARefusalNamesTheResourcesOfTheModelItself: an H100 with 96 GB is sold under two PCI ids, one of which the plugin's file names.
+func TestARefusalNamesTheResourcesOfTheModelItself(t *testing.T) {
+	for model, want := range map[string][]string{
+		"H100-SXM5-96GB":    {"nvidia.com/GH100_H100_96GB with that of 1.6.0", "nvidia.com/2338 with a file"},
+		"B300-SXM-269GB":    {"nvidia.com/3182 with a file"},
+		"GB300-278GB":       {"nvidia.com/31c2 with a file"},
+		"H800-PCIe-80GB":    {"nvidia.com/2322 with a file"},
+		"H100-NVL-94GB":     nil,
+		"L40-48GB":          nil,
+		"A800-PCIe-80GB":    nil,
+		"H20-SXM5-96GB":     nil,
+		"A16-16GB":          nil,
+		"A800-PCIe-40GB":    {"nvidia.com/20f6 with a file"},
+		"A100-PCIe-40GB":    nil, // two PCI ids of one name
+		"H20-3e-SXM5-141GB": {"nvidia.com/232c with a file"},
+	} {
+		r := requests.All()["h100-vm"]
+		r.GPU.Model, r.Resources = model, nil
+		_, err := presentation.Resolve(r)
+		if (err == nil) != (want == nil) {
+			t.Errorf("%s: error %v", model, err)
+			continue
+		}
+		for _, part := range want {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: %v, want %s", model, err, part)
+			}
+		}
+		if err != nil && model != "B300-SXM-269GB" && strings.Contains(err.Error(), "3182") {
+			t.Errorf("%s: %v names another model's resource", model, err)
+		}
+	}
+}
+
 // TestTheBindScriptSucceedsOnlyWhenEveryGPUIsBound runs the script over a directory in the place of sysfs, in
 // which nothing moves: what is bound otherwise stays so.
 func TestTheBindScriptSucceedsOnlyWhenEveryGPUIsBound(t *testing.T) {
