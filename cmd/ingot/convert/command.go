@@ -3,6 +3,7 @@ package convert
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,8 +25,9 @@ func vmetalCommand() *cobra.Command {
 		Long: `Reads vMetal's objects (management.loft.sh/v1) from files, folders or standard input (-), and
 prints Ingot's: an OSImage for an OSImage, a NodeProvider of kind metal3 for a NodeProvider,
 and a NodeType for each of its node types. Properties keep their keys, so that the nearest
-still wins; templates and SSH keys that they name are put in their place. BareMetalHosts can
-stay as they are.
+still wins; templates and SSH keys that they name are put in their place. Resources that are
+GPUs, MIG instances, partitions or vGPUs become spec.gpu; the URL of an image becomes an
+OSImage. BareMetalHosts can stay as they are.
 
 What must be added, checked or was not carried over is a comment above each object, and a
 line on standard error. Then: ingot validate -f the result.`,
@@ -40,8 +42,9 @@ line on standard error. Then: ingot validate -f the result.`,
 			for _, f := range out.Findings {
 				fmt.Fprintln(cmd.ErrOrStderr(), f)
 			}
-			if len(out.Objects) == 0 {
-				return fmt.Errorf("expected objects of %s such as NodeProvider and OSImage, seen none that could be converted in %s", group, strings.Join(args, ", "))
+			// A file of templates, keys or profiles alone is part of a set, and no failure.
+			if len(out.Objects) == 0 && !slices.ContainsFunc(all, isVMetal) {
+				return fmt.Errorf("expected objects of %s such as NodeProvider and OSImage, seen none in %s", group, strings.Join(args, ", "))
 			}
 			return out.write(cmd.OutOrStdout())
 		},

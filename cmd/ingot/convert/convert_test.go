@@ -73,6 +73,8 @@ func TestWhatIsLeftToDoIsWhatValidateAsksFor(t *testing.T) {
 		"OSImage old spec.software schema/required",
 		"NodeType compute spec.hostSelector schema/required",
 		"NodeType unknown-gpu spec.gpu.model schema/required",
+		"OSImage a100-mig-image spec.os schema/required",
+		"OSImage a100-mig-image spec.software schema/required",
 	}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -83,7 +85,7 @@ func TestACompletedResultIsAdmitted(t *testing.T) {
 	_, stdout, _ := convert("", "testdata/vmetal.yaml")
 	var kept []string
 	for _, document := range strings.Split(stdout, "---\n") {
-		if strings.Contains(document, "name: old") || strings.Contains(document, "name: compute") || strings.Contains(document, "name: unknown-gpu") {
+		if strings.Contains(document, "name: old") || strings.Contains(document, "name: compute") || strings.Contains(document, "name: unknown-gpu") || strings.Contains(document, "name: a100-mig") {
 			continue
 		}
 		kept = append(kept, document)
@@ -114,9 +116,10 @@ func TestOtherKindsAndFilesAreTold(t *testing.T) {
 		{"", nil, cli.ExitUsage, "usage: convert vmetal FILE"},
 		{"", []string{"none.yaml"}, cli.ExitFailed, "none.yaml: no such file"},
 		{"{apiVersion: v1, kind: ConfigMap}", []string{"-"}, cli.ExitFailed, "expected objects of management.loft.sh such as NodeProvider"},
-		{other + "NodeProvider\nmetadata: {name: vms}\nspec: {kubeVirt: {}}\n", []string{"-"}, cli.ExitFailed, "standard input:4: NodeProvider vms: spec: it is not of the kind metal3"},
-		{other + "Team\nmetadata: {name: a}\n", []string{"-"}, cli.ExitFailed, "Team a: this version does not know what to make of it (convert/not-carried-over)"},
-		{other + "NodeClaim\nmetadata: {name: a}\n", []string{"-"}, cli.ExitFailed, "make a Machine"},
+		{other + "MachineConfigTemplate\nmetadata: {name: a}\n", []string{"-"}, cli.ExitOK, "nothing in the files refers to it"},
+		{other + "NodeProvider\nmetadata: {name: vms}\nspec: {kubeVirt: {}}\n", []string{"-"}, cli.ExitOK, "standard input:4: NodeProvider vms: spec: it is not of the kind metal3"},
+		{other + "Team\nmetadata: {name: a}\n", []string{"-"}, cli.ExitOK, "Team a: this version does not know what to make of it (convert/not-carried-over)"},
+		{other + "NodeClaim\nmetadata: {name: a}\n", []string{"-"}, cli.ExitOK, "make a Machine"},
 	} {
 		status, stdout, stderr := convert(c.stdin, c.args...)
 		if status != c.status || stdout != "" || !strings.Contains(stderr, c.want) {

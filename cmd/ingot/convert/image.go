@@ -15,30 +15,67 @@ func cutGroup(apiVersion string) (group, version string, found bool) {
 }
 
 func (c *converter) convertOSImage(m offline.Manifest) {
-	spec := map[string]any{}
+	said := valueAt[map[string]any](m.Object, "spec", "properties")
+	spec := c.imageSpec(m, "spec.properties", said)
 	copyField(spec, "displayName", valueAt[string](m.Object, "spec", "displayName"))
-	copyField(spec, "url", m.StringField("spec", "properties", domain+"image-url"))
-	c.convertChecksum(m, spec)
-	url, _ := spec["url"].(string)
-	if format := formatFromURL(url); format != "" {
-		spec["format"] = string(format)
-	} else {
-		c.addFinding(m, "spec.properties", RuleAdd, "the URL does not tell the image's format: add spec.format, one of raw, raw.gz, raw.zst, qcow2")
-	}
-	c.addFinding(m, "spec", RuleAdd, "add spec.os (id and version, as /etc/os-release of the image has them) and spec.software: the kubelet's version, and those of the GPU driver and the container toolkit where they are baked in")
+	c.addFinding(m, "spec", RuleAdd, completeImage)
 	c.reportDroppedFields(m, valueAt[map[string]any](m.Object, "spec"), "spec", map[string]string{
 		"description": "say it in displayName", "owner": "who may use an image is up to RBAC", "access": "who may use an image is up to RBAC",
 	}, "displayName", "properties")
-	c.reportDroppedFields(m, valueAt[map[string]any](m.Object, "spec", "properties"), "spec.properties", nil, domain+"image-url", domain+"image-checksum", domain+"image-checksum-type")
+	c.reportDroppedFields(m, said, "spec.properties", nil, imageProperties...)
 	c.addConverted("OSImage", newMetadata(m), spec)
+}
+
+// imageProperties are the properties of an image.
+var imageProperties = []string{imageURLProperty, domain + "image-checksum", domain + "image-checksum-type"}
+
+const (
+	imageURLProperty = domain + "image-url"
+
+	completeImage = "add spec.os (id and version, as /etc/os-release of the image has them) and spec.software: the kubelet's version, and those of the GPU driver and the container toolkit where they are baked in"
+)
+
+// imageSpec returns the spec of an OSImage, as far as the properties say it.
+func (c *converter) imageSpec(m offline.Manifest, field string, said map[string]any) map[string]any {
+	spec := map[string]any{}
+	url := valueAt[string](said, imageURLProperty)
+	copyField(spec, "url", url)
+	c.convertChecksum(m, field, said, spec)
+	if format := formatFromURL(url); format != "" {
+		spec["format"] = string(format)
+	} else {
+		c.addFinding(m, field, RuleAdd, "the URL does not tell the image's format: add spec.format, one of raw, raw.gz, raw.zst, qcow2")
+	}
+	return spec
+}
+
+// imageFromURL makes an OSImage of the image whose URL the properties have, named after the object that has them, and returns its name. It
+// returns nothing when they have none, or name an OSImage too, which wins.
+func (c *converter) imageFromURL(m offline.Manifest, field, owner string, said map[string]any) string {
+	switch {
+	case valueAt[string](said, imageURLProperty) == "":
+		for _, key := range imageProperties {
+			if valueAt[string](said, key) != "" {
+				c.addFinding(m, field, RuleLost, "%s: there is no %s beside it", key, imageURLProperty)
+			}
+		}
+		return ""
+	case valueAt[string](said, imageProperty) != "":
+		c.addFinding(m, field, RuleLost, "%s: the OSImage %s is named too, and is used", imageURLProperty, valueAt[string](said, imageProperty))
+		return ""
+	}
+	name := owner + "-image"
+	spec := c.imageSpec(m, field, said)
+	c.addFinding(m, field, RuleAdd, "OSImage %s is made of the URL: "+completeImage, name)
+	c.addConverted("OSImage", map[string]any{"name": name}, spec)
+	return name
 }
 
 // digestAlgorithms are the algorithms of digests by their number of hex digits.
 var digestAlgorithms = map[int]string{64: "sha256", 128: "sha512"}
 
-func (c *converter) convertChecksum(m offline.Manifest, spec map[string]any) {
-	const field = "spec.properties"
-	sum, kind := m.StringField("spec", "properties", domain+"image-checksum"), m.StringField("spec", "properties", domain+"image-checksum-type")
+func (c *converter) convertChecksum(m offline.Manifest, field string, said, spec map[string]any) {
+	sum, kind := valueAt[string](said, domain+"image-checksum"), valueAt[string](said, domain+"image-checksum-type")
 	bare := strings.ToLower(sum)
 	if _, after, found := strings.Cut(bare, ":"); found && !offline.IsURL(sum) {
 		bare = after

@@ -1,16 +1,14 @@
 package convert
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/cloudinit"
 	"github.com/ingot-dev/ingot/cloudinit/properties"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
-	"github.com/ingot-dev/ingot/presentation/catalogue"
 )
 
 func (c *converter) convertNodeProvider(m offline.Manifest) {
@@ -19,17 +17,19 @@ func (c *converter) convertNodeProvider(m offline.Manifest) {
 		c.addFinding(m, "spec", RuleLost, "it is not of the kind metal3: only bare metal has a place here")
 		return
 	}
+	said := valueAt[map[string]any](m.Object, "spec", "properties")
+	images := map[string]any{}
+	copyField(images, imageProperty, c.imageFromURL(m, "spec.properties", m.Name(), said))
 	spec := map[string]any{"metal3": map[string]any{}}
 	copyField(spec, "hostNamespace", valueAt[string](metal, "clusterRef", "namespace"))
 	c.addFinding(m, "spec.metal3.clusterRef", RuleCheck, "the BareMetalHosts must be in this namespace of the cluster that Ingot runs in, and the baremetal-operator there stays yours to run")
 	c.reportDroppedFields(m, valueAt[map[string]any](m.Object, "spec"), "spec", map[string]string{"displayName": "a NodeProvider has none"}, "metal3", "properties")
 	c.reportDroppedFields(m, metal, "spec.metal3", map[string]string{"deploy": "Ingot installs neither Multus nor DHCP nor Metal3: leave them installed, or use a NodeProvider of the kind redfish, which needs none"}, "clusterRef", "nodeTypes")
-	said := valueAt[map[string]any](m.Object, "spec", "properties")
-	c.convertProperties(m, "spec.properties", spec, said)
+	level := c.convertProperties(m, "spec.properties", spec, said, properties.Level{})
 	c.addConverted("NodeProvider", newMetadata(m), spec)
 	for i, item := range valueAt[[]any](metal, "nodeTypes") {
 		if one, ok := item.(map[string]any); ok {
-			c.convertNodeType(m, fmt.Sprintf("spec.metal3.nodeTypes[%d]", i), one, said)
+			c.convertNodeType(m, fmt.Sprintf("spec.metal3.nodeTypes[%d]", i), one, inheritedProperties{all: said, level: level, image: images})
 		}
 	}
 }
@@ -37,21 +37,32 @@ func (c *converter) convertNodeProvider(m offline.Manifest) {
 // replacedProperties are properties that Ingot has a field for, or does not need.
 var replacedProperties = map[string]string{
 	domain + "server-name":             "set hostName of the Machine",
-	domain + "image-url":               "make an OSImage of it, and name it in osImageRef",
-	domain + "image-checksum":          "make an OSImage of it, and name it in osImageRef",
-	domain + "image-checksum-type":     "it is part of an OSImage's checksum",
 	"vcluster.com/network-environment": "say what the network is with network of the NodeProvider",
 }
 
-// convertProperties keeps the keys of properties, so that the nearest still wins. References are replaced by what they refer to.
-func (c *converter) convertProperties(m offline.Manifest, field string, spec, all map[string]any) {
+// imageProperty is the property that names an OSImage.
+const imageProperty = "vcluster.com/os-image"
+
+// inheritedProperties are the properties of a NodeProvider, which its node types inherit.
+type inheritedProperties struct {
+	// all are the properties as vMetal has them.
+	all map[string]any
+	// level are those that the NodeProvider has in Ingot.
+	level properties.Level
+	// image has the OSImage that was made of the image's URL.
+	image map[string]any
+}
+
+// convertProperties keeps the keys of properties, so that the nearest still wins. References are replaced by what they refer to. It returns
+// what it kept.
+func (c *converter) convertProperties(m offline.Manifest, field string, spec, all map[string]any, inherited properties.Level) properties.Level {
 	kept := map[string]any{}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		text := valueAt[string](all, key)
 		switch {
 		case replacedProperties[key] != "":
 			c.addFinding(m, field, RuleLost, "%s: %s", key, replacedProperties[key])
-		case key == "vcluster.com/os-image":
+		case key == imageProperty || slices.Contains(imageProperties, key):
 		case key == properties.SSHKeys:
 			copyField(kept, key, strings.Join(c.convertSSHKeys(m, field, text), "\n"))
 		case key == "vcluster.com/user-data-template-config":
@@ -65,7 +76,12 @@ func (c *converter) convertProperties(m offline.Manifest, field string, spec, al
 		}
 	}
 	copyField(spec, "properties", kept)
-	c.checkProperties(m, field, kept)
+	c.checkProperties(m, field, kept, inherited)
+	level := properties.Level{Name: field, Values: map[string]string{}}
+	for key, value := range kept {
+		level.Values[key], _ = value.(string)
+	}
+	return level
 }
 
 // convertNetworkData returns OpenStack's network data as it is, because a config drive carries that. It refuses cloud-init's format, which
@@ -76,23 +92,6 @@ func (c *converter) convertNetworkData(m offline.Manifest, field, key, text stri
 		return ""
 	}
 	return text
-}
-
-// checkProperties renders an example Machine, and adds a finding for what the manager would refuse.
-func (c *converter) checkProperties(m offline.Manifest, field string, kept map[string]any) {
-	level := properties.Level{Name: field, Values: map[string]string{}}
-	for key, value := range kept {
-		level.Values[key], _ = value.(string)
-	}
-	in := cloudinit.Input{Properties: []properties.Level{level}, Network: &v1alpha1.NetworkSpec{CIDR: level.Values[properties.NetworkCIDR]}}
-	err := cloudinit.Check(in)
-	if err == nil {
-		in.Machine, in.Host.BootMAC = cloudinit.MachineInput{Name: "machine-1", UID: "1", Revision: "revision-1", Attempt: 1}, "02:00:00:00:00:01"
-		_, err = cloudinit.Render(in)
-	}
-	if err != nil {
-		c.addFinding(m, field, RuleCheck, "%v", err)
-	}
 }
 
 // templateText returns the text of a MachineConfigTemplate; empty: it could not be carried over.
@@ -130,8 +129,9 @@ func (c *converter) convertSSHKeys(m offline.Manifest, field, text string) []str
 	return out
 }
 
-func (c *converter) convertNodeType(m offline.Manifest, field string, one, inherited map[string]any) {
+func (c *converter) convertNodeType(m offline.Manifest, field string, one map[string]any, inherited inheritedProperties) {
 	said, name := valueAt[map[string]any](one, "properties"), valueAt[string](one, "name")
+	ownImage := c.imageFromURL(m, field+".properties", name, said)
 	spec := map[string]any{"providerRef": map[string]any{"name": m.Name()}}
 	copyField(spec, "displayName", valueAt[string](one, "displayName"))
 	copyField(spec, "zone", valueAt[string](one, "zone"))
@@ -139,17 +139,15 @@ func (c *converter) convertNodeType(m offline.Manifest, field string, one, inher
 	if spec["hostSelector"] == nil {
 		c.addFinding(m, field+".bareMetalHosts", RuleAdd, "NodeType %s has no selector, and one that selects every host is refused here: add spec.hostSelector", name)
 	}
-	image := valueAt[string](said, "vcluster.com/os-image")
-	if image == "" {
-		image = valueAt[string](inherited, "vcluster.com/os-image")
-	}
+	image := cmp.Or(valueAt[string](said, imageProperty), ownImage, valueAt[string](inherited.all, imageProperty), valueAt[string](inherited.image, imageProperty))
 	if image == "" {
 		c.addFinding(m, field+".properties", RuleAdd, "NodeType %s names no OSImage: add spec.osImageRef", name)
 	} else {
 		spec["osImageRef"] = map[string]any{"name": image}
 	}
 	c.convertResources(m, field, name, spec, one)
-	c.convertProperties(m, field+".properties", spec, said)
+	c.nameFights(m, field+".properties", name, said, inherited.all, spec["gpu"] != nil)
+	c.convertProperties(m, field+".properties", spec, said, inherited.level)
 	c.reportDroppedFields(m, one, field, map[string]string{
 		"overhead": "nothing is scheduled by it here", "kubeReserved": "say it in the kubelet's configuration in the image", "cost": "NodePools name their NodeType; none is chosen by cost",
 		"maxCapacity": "say it in replicas of the NodePools",
@@ -161,37 +159,12 @@ func (c *converter) convertNodeType(m offline.Manifest, field string, one, inher
 	c.addConverted("NodeType", metadata, spec)
 }
 
-// convertResources converts resources, which are promises in Ingot. GPUs become spec.gpu, whose model vMetal does not name.
-func (c *converter) convertResources(m offline.Manifest, field, name string, spec, one map[string]any) {
-	promised := maps.Clone(valueAt[map[string]any](one, "resources"))
-	for _, vendor := range []v1alpha1.GPUVendor{v1alpha1.VendorNVIDIA, v1alpha1.VendorAMD} {
-		resource := string(vendor) + ".com/gpu"
-		count, there := promised[resource]
-		if !there {
-			continue
-		}
-		delete(promised, resource)
-		gpu := map[string]any{"vendor": string(vendor), "presentation": map[string]any{"mode": string(v1alpha1.ModePassthrough)}}
-		if n, whole := toInt64(count); whole {
-			gpu["count"] = n
-		}
-		if model := modelFromSelector(vendor, spec["hostSelector"]); model != "" {
-			gpu["model"] = model
-		} else {
-			c.addFinding(m, field+".resources", RuleAdd, "NodeType %s has %v of %s, of a model that vMetal does not say: add spec.gpu.model, and another presentation than whole GPUs where there is one", name, count, resource)
-		}
-		spec["gpu"] = gpu
-	}
-	copyField(spec, "resources", promised)
-	if len(promised) > 0 {
-		c.addFinding(m, field+".resources", RuleCheck, "NodeType %s promises its resources, and a node that differs is not admitted: cpu exactly, memory up to 5%% less", name)
-	}
-}
-
 func toInt64(v any) (int64, bool) {
 	switch v := v.(type) {
 	case int64:
 		return v, true
+	case float64:
+		return int64(v), v == float64(int64(v))
 	case string:
 		var n int64
 		_, err := fmt.Sscanf(v, "%d", &n)
@@ -199,17 +172,4 @@ func toInt64(v any) (int64, bool) {
 	default:
 		return 0, false
 	}
-}
-
-// modelFromSelector returns the model of the catalogue that is the value of a label in the selector; empty: there is none.
-func modelFromSelector(vendor v1alpha1.GPUVendor, selector any) string {
-	s, _ := selector.(map[string]any)
-	for _, value := range valueAt[map[string]any](s, "matchLabels") {
-		for _, m := range catalogue.Models() {
-			if text, _ := value.(string); m.Vendor == vendor && strings.EqualFold(text, m.Name) {
-				return m.Name
-			}
-		}
-	}
-	return ""
 }
