@@ -135,11 +135,11 @@ func compareServers(listed, everywhere []placement.HostFacts) {
 	}
 }
 
-// WhyCommand is `ingot why MACHINE`.
+// WhyCommand is `ingot why MACHINE|HOST`.
 func WhyCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "why MACHINE", Short: "Say why a Machine is as it is: condition, check, host, and the next step for a person", Args: cobra.ExactArgs(1),
-		Long: "Say why a Machine is as it is: condition, check, host, and the next step for a person.\n\n" +
+		Use: "why MACHINE|HOST", Short: "Say why a Machine is as it is: condition, check, host, and the next step for a person", Args: cobra.ExactArgs(1),
+		Long: "Say why a Machine is as it is: condition, check, host, and the next step for a person. The name of a host that no Machine has does too.\n\n" +
 			"With --log, print the end of the log of the agent that last worked on a host, 64 KiB at most: of the Machine's host, or of the host of that name. " +
 			"It stays until the agent of the next attempt writes.",
 	}
@@ -157,7 +157,7 @@ func WhyCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		w, err := diagnoseMachine(cmd.Context(), k, flags.Namespace(), args[0], time.Now())
+		w, err := diagnose(cmd.Context(), k, flags.Namespace(), args[0], time.Now())
 		if err != nil {
 			return err
 		}

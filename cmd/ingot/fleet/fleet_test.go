@@ -134,6 +134,30 @@ func TestWhyShowsTheStepItsDeadlinesAndTheCallThatFails(t *testing.T) {
 	}
 }
 
+func TestWhySaysWhatToDoAboutAHostThatNoMachineHas(t *testing.T) {
+	host := placement.HostFacts{
+		Host: &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "metal", Name: "server-04"}},
+		Record: &v1alpha1.HostRecord{Status: v1alpha1.HostRecordStatus{Wanted: &v1alpha1.WantedAttempt{
+			Number: 4, Operation: "Inspect", Inspector: v1alpha1.SourceAgent, Outcome: v1alpha1.AttemptFailed, Step: "Booting", Reason: "NoBootRequest", Message: "the cable",
+		}}},
+	}
+	host.Host.Status.Provisioning.State = metal3.StateInspecting
+	host.Host.Status.ErrorType, host.Host.Status.ErrorMessage = metal3.InspectionError, "NoBootRequest: attempt 4 failed"
+	text := DiagnoseHost(host, noon).text()
+	for _, want := range []string{
+		"host metal/server-04 is inspecting, and no Machine has it\n", "  attempt    4: Inspect Failed at Booting; NoBootRequest: the cable\n", "  log        ingot why --log metal/server-04\n",
+		"  next       mend what the host reports, then ask for another try: kubectl annotate --overwrite bmh -n metal server-04 ingot.dev/retry=",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+	host.Host.Status.ErrorMessage = v1alpha1.ReasonServerIsOn + ": the server is on"
+	if next := DiagnoseHost(host, noon).Next; !strings.HasPrefix(next, "see what runs on server-04, and power it off") {
+		t.Errorf("next is %q", next)
+	}
+}
+
 func TestWhyShowsWhatAnEraseHasDoneToEachDisk(t *testing.T) {
 	m := machine("one", v1alpha1.MachineProvisioning, 60, 0, isNot(v1alpha1.ReasonEraseFailed, "host server-04: a disk failed"))
 	host := placement.HostFacts{Host: &metal3.BareMetalHost{}, Record: &v1alpha1.HostRecord{Status: v1alpha1.HostRecordStatus{

@@ -16,9 +16,10 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
 )
 
-// Diagnosis leads from a Machine's condition over its check to its host, as `ingot why -o json` prints it.
+// Diagnosis leads from a Machine's condition over its check to its host, or says why a host is in its state, as `ingot why -o json` prints it.
 type Diagnosis struct {
-	Machine MachineRow `json:"machine"`
+	// Machine is absent in the diagnosis of a host that no Machine has.
+	Machine MachineRow `json:"machine,omitzero"`
 	// Summary is one line.
 	Summary string `json:"summary"`
 	// Conditions that are not True, in the order of a Machine's life, and Claimed also while its host is being deleted.
@@ -140,7 +141,11 @@ func (d Diagnosis) nextStep() string {
 
 // reasonStep is what a person can do about a reason.
 func (d Diagnosis) reasonStep(reason string) string {
-	return strings.NewReplacer("HOST", d.Machine.Host, "MACHINE", "-n "+d.Machine.Namespace+" "+d.Machine.Name).Replace(nextSteps[reason])
+	host := d.Machine.Host
+	if host == "" && d.Host != nil {
+		host = d.Host.Name
+	}
+	return strings.NewReplacer("HOST", host, "MACHINE", "-n "+d.Machine.Namespace+" "+d.Machine.Name).Replace(nextSteps[reason])
 }
 
 // scaleStep is the other thing that a person can do about a Machine that has no host: not to delete it, because its NodePool would make it again.
@@ -259,6 +264,7 @@ var nextSteps = map[string]string{
 	v1alpha1.ReasonBootAddressWrong:        "correct spec.redfish.netboot.address of the NodeProvider: its condition BootServiceReachable says what answers there",
 	v1alpha1.ReasonBootNetworkInvalid:      "correct what the message names: an annotation of HOST, or spec.redfish.netboot.network of its NodeProvider",
 	v1alpha1.ReasonSameServer:              "two hosts are one server, and what runs there keeps running: delete or correct the host that is wrong, not the one that has this Machine; ingot hosts names both",
+	v1alpha1.ReasonServerIsOn:              "see what runs on HOST, and power it off by its BMC; to have it without the agent's look: annotate it inspect.metal3.io=disabled",
 	v1alpha1.ReasonServerOff:               "look at the power supplies of HOST and at its BMC's log: the condition's message says why the server is still off",
 	v1alpha1.ReasonPoweredOff:              "when the work on HOST is done: ingot drain MACHINE --undo",
 	string(hardware.ReasonSecureBootOn):    "turn Secure Boot off in the firmware of HOST, by the setting that the message names, or serve it signed programs and set spec.redfish.netboot.secureBoot of its NodeProvider to Signed",
