@@ -121,6 +121,15 @@ type DiskInventory struct {
 	// firmware is the version of the disk's firmware; absent while no agent has read it.
 	// +optional
 	Firmware string `json:"firmware,omitempty"`
+	// pciID is the PCI vendor and device id of an NVMe disk, such as 144d:a80a; absent while no agent has read it.
+	// +optional
+	PCIID string `json:"pciID,omitempty"`
+	// subsystemID is the PCI vendor and device id of its board; absent while no agent has read it.
+	// +optional
+	SubsystemID string `json:"subsystemID,omitempty"`
+	// numaNode is the number of the memory node that it is near; absent while that is not known.
+	// +optional
+	NUMANode string `json:"numaNode,omitempty"`
 }
 
 // NICInventory is a network interface.
@@ -150,6 +159,12 @@ type NICInventory struct {
 	// pciID is the interface's PCI vendor and device id, such as 15b3:1021; absent while no agent has read it.
 	// +optional
 	PCIID string `json:"pciID,omitempty"`
+	// subsystemID is the PCI vendor and device id of its board; absent while no agent has read it.
+	// +optional
+	SubsystemID string `json:"subsystemID,omitempty"`
+	// numaNode is the number of the memory node that it is near; absent while that is not known.
+	// +optional
+	NUMANode string `json:"numaNode,omitempty"`
 }
 
 // LinkState is the state of a network port.
@@ -211,6 +226,32 @@ type GPUInventory struct {
 	// portMaxLinkSpeed is the lowest of what the ports above these GPUs support. Below maxLinkSpeed, a slot is slower than its GPU.
 	// +optional
 	PortMaxLinkSpeed int32 `json:"portMaxLinkSpeed,omitempty"`
+	// subsystemIDs are the PCI vendor and device ids of their boards, such as 10de:16c1; empty while no agent has read them.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	SubsystemIDs []string `json:"subsystemIDs,omitempty"`
+	// numaNodes says how many of these GPUs are near which memory node; empty while no agent has read it.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	NUMANodes []NUMANodeCount `json:"numaNodes,omitempty"`
+}
+
+// The limits of GPUInventory.subsystemIDs and GPUInventory.numaNodes.
+const (
+	MaxSubsystemIDs   = 8
+	MaxNUMANodeCounts = 64
+)
+
+// NUMANodeCount counts devices that are near one memory node.
+type NUMANodeCount struct {
+	// node is the number of the memory node.
+	// +required
+	Node string `json:"node"`
+	// count of the devices.
+	// +required
+	Count int32 `json:"count"`
 }
 
 // ExpectedGPUs are the GPUs that a server must have before an image is written to it. The agent's own scan of the PCI bus decides.

@@ -163,6 +163,10 @@ type NIC struct {
 	// Firmware is the version of the firmware, and PCIID is VENDOR:DEVICE in eight lower-case hexadecimal digits, as an agent has them.
 	Firmware string `json:"firmware,omitempty"`
 	PCIID    string `json:"pciID,omitempty"`
+	// SubsystemID is VENDOR:DEVICE of the board, in the same form, and NUMANode the number of the memory node that the device is near, as an agent has them;
+	// empty is unknown.
+	SubsystemID string `json:"subsystemID,omitempty"`
+	NUMANode    string `json:"numaNode,omitempty"`
 }
 
 // MemoryModule is a memory module that is there.
@@ -189,6 +193,10 @@ type Disk struct {
 	// Transport is nvme, sata, sas, usb or virtio, and Firmware the version of the firmware, as an agent has them; empty is unknown.
 	Transport string `json:"transport,omitempty"`
 	Firmware  string `json:"firmware,omitempty"`
+	// PCIID, SubsystemID and NUMANode are those of the PCI device that the disk is, as an agent has them; empty for a disk behind a controller.
+	PCIID       string `json:"pciID,omitempty"`
+	SubsystemID string `json:"subsystemID,omitempty"`
+	NUMANode    string `json:"numaNode,omitempty"`
 }
 
 // PCIDevice is a PCI function. The ids have four lower-case hexadecimal digits without 0x, the class has six ("030200" is a 3D controller). What a
@@ -210,6 +218,10 @@ type PCIDevice struct {
 	// it. The speed that they have agreed on is not kept, because idle devices lower it.
 	MaxLinkSpeed     int `json:"maxLinkSpeed,omitempty"`
 	PortMaxLinkSpeed int `json:"portMaxLinkSpeed,omitempty"`
+	// SubsystemID is VENDOR:DEVICE of the board, in the same form as the ids, and NUMANode the number of the memory node that the device is near; empty is
+	// unknown.
+	SubsystemID string `json:"subsystemID,omitempty"`
+	NUMANode    string `json:"numaNode,omitempty"`
 }
 
 // IsAccelerator reports whether the class is one that GPUs have: 03 is a display controller (VGA, 3D), 12 a processing accelerator, which is the

@@ -11,6 +11,7 @@ import (
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -55,7 +56,7 @@ func TestAHostGoesThroughItsLife(t *testing.T) {
 		t.Errorf("available with the error %+v", record.Status.Error)
 	}
 	want := v1alpha1.GPUInventory{VendorID: "10de", DeviceID: "2330", Model: "H100-SXM5-80GB", Count: 8}
-	if i := record.Status.Inventory; i == nil || len(i.GPUs) != 1 || i.GPUs[0] != want {
+	if i := record.Status.Inventory; i == nil || len(i.GPUs) != 1 || !equality.Semantic.DeepEqual(i.GPUs[0], want) {
 		t.Errorf("inventory = %+v, expected the GPUs %+v", i, want)
 	}
 	if d := h.Status.HardwareDetails; d == nil || d.SystemVendor.Manufacturer != "Supermicro" || len(d.NIC) == 0 {

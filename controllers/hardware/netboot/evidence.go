@@ -80,7 +80,7 @@ const (
 
 // sanitizeDisk limits the texts of a disk as an agent reports it.
 func sanitizeDisk(disk hardware.Disk) hardware.Disk {
-	for _, text := range []*string{&disk.Name, &disk.Model, &disk.SerialNumber, &disk.WWN} {
+	for _, text := range []*string{&disk.Name, &disk.Model, &disk.SerialNumber, &disk.WWN, &disk.Transport, &disk.Firmware, &disk.PCIID, &disk.SubsystemID, &disk.NUMANode} {
 		*text = limitText(*text, maxDiskText)
 	}
 	disk.SizeBytes = max(disk.SizeBytes, 0)

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -183,6 +184,7 @@ func gpus(i hardware.Inventory) ([]v1alpha1.GPUInventory, v1alpha1.InventorySour
 		}
 		g.LinkWidth, g.MaxLinkWidth = linkWidths(i.PCIDevices, key)
 		g.MaxLinkSpeed, g.PortMaxLinkSpeed = linkSpeeds(i.PCIDevices, key)
+		g.SubsystemIDs, g.NUMANodes = placesOf(i.PCIDevices, key)
 		out = append(out, g)
 	}
 	return out, source
@@ -215,6 +217,34 @@ func linkSpeeds(devices []hardware.PCIDevice, key gpuKey) (highest, lowestPort i
 		}
 	}
 	return highest, lowestPort
+}
+
+// placesOf returns the boards of the GPUs of one kind, and how many of the GPUs are near which memory node. What nobody has read is left out.
+func placesOf(devices []hardware.PCIDevice, key gpuKey) (boards []string, nodes []v1alpha1.NUMANodeCount) {
+	counts := map[string]int32{}
+	for _, d := range devices {
+		if d.VendorID != key.vendorID || d.DeviceID != key.deviceID || !d.IsAccelerator() {
+			continue
+		}
+		if d.SubsystemID != "" && !slices.Contains(boards, d.SubsystemID) && len(boards) < v1alpha1.MaxSubsystemIDs {
+			boards = append(boards, d.SubsystemID)
+		}
+		if d.NUMANode != "" {
+			counts[d.NUMANode]++
+		}
+	}
+	slices.Sort(boards)
+	for _, node := range slices.SortedFunc(maps.Keys(counts), compareNumbers) {
+		if len(nodes) < v1alpha1.MaxNUMANodeCounts {
+			nodes = append(nodes, v1alpha1.NUMANodeCount{Node: node, Count: counts[node]})
+		}
+	}
+	return boards, nodes
+}
+
+// compareNumbers compares numbers that are written without leading zeros.
+func compareNumbers(a, b string) int {
+	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 }
 
 func sortedKeys(counts map[gpuKey]int) []gpuKey {

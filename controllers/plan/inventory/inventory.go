@@ -2,6 +2,8 @@
 package inventory
 
 import (
+	"slices"
+
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
@@ -60,7 +62,7 @@ func HardwareInventory(kept *v1alpha1.HostInventory) *hardware.Inventory {
 	for _, n := range kept.NICs {
 		out.NICs = append(out.NICs, hardware.NIC{
 			Name: n.Name, MAC: n.MAC, SpeedMbps: int(n.SpeedMbps), Up: n.Link == v1alpha1.LinkUp, NoLink: n.Link == v1alpha1.LinkDown,
-			Driver: n.Driver, Firmware: n.Firmware, PCIID: n.PCIID,
+			Driver: n.Driver, Firmware: n.Firmware, PCIID: n.PCIID, SubsystemID: n.SubsystemID, NUMANode: n.NUMANode,
 		})
 	}
 	for _, m := range kept.MemoryModules {
@@ -69,19 +71,37 @@ func HardwareInventory(kept *v1alpha1.HostInventory) *hardware.Inventory {
 		})
 	}
 	for _, g := range kept.GPUs {
-		for range g.Count {
-			out.PCIDevices = append(out.PCIDevices, hardware.PCIDevice{
-				VendorID: g.VendorID, DeviceID: g.DeviceID, Class: classGPU, LinkWidth: int(g.LinkWidth), MaxLinkWidth: int(g.MaxLinkWidth),
-				MaxLinkSpeed: int(g.MaxLinkSpeed), PortMaxLinkSpeed: int(g.PortMaxLinkSpeed),
-			})
+		out.PCIDevices = append(out.PCIDevices, gpuDevices(g)...)
+	}
+	return out
+}
+
+// gpuDevices returns one device for each GPU of an entry. The entry does not tell which of them has which link, board and memory node.
+func gpuDevices(g v1alpha1.GPUInventory) []hardware.PCIDevice {
+	var nodes []string
+	for _, n := range g.NUMANodes {
+		nodes = append(nodes, slices.Repeat([]string{n.Node}, int(min(max(n.Count, 0), g.Count)))...)
+	}
+	var out []hardware.PCIDevice
+	for at := range int(g.Count) {
+		d := hardware.PCIDevice{
+			VendorID: g.VendorID, DeviceID: g.DeviceID, Class: classGPU, LinkWidth: int(g.LinkWidth), MaxLinkWidth: int(g.MaxLinkWidth),
+			MaxLinkSpeed: int(g.MaxLinkSpeed), PortMaxLinkSpeed: int(g.PortMaxLinkSpeed),
 		}
+		if len(g.SubsystemIDs) > 0 {
+			d.SubsystemID = g.SubsystemIDs[at%len(g.SubsystemIDs)]
+		}
+		if at < len(nodes) {
+			d.NUMANode = nodes[at]
+		}
+		out = append(out, d)
 	}
 	return out
 }
 
 // recordNIC returns a NIC as a HostRecord has it.
 func recordNIC(n hardware.NIC) v1alpha1.NICInventory {
-	out := v1alpha1.NICInventory{Name: n.Name, MAC: n.MAC, SpeedMbps: int32(n.SpeedMbps), Driver: n.Driver, Firmware: n.Firmware, PCIID: n.PCIID}
+	out := v1alpha1.NICInventory{Name: n.Name, MAC: n.MAC, SpeedMbps: int32(n.SpeedMbps), Driver: n.Driver, Firmware: n.Firmware, PCIID: n.PCIID, SubsystemID: n.SubsystemID, NUMANode: n.NUMANode}
 	switch {
 	case n.Up:
 		out.Link = v1alpha1.LinkUp

@@ -16,7 +16,7 @@ func TestGPUsAreCountedByVendorAndDevice(t *testing.T) {
 		{VendorID: "1a03", DeviceID: "2000", Class: "030000"}, {VendorID: "10de", DeviceID: "10fa", Class: "040300"}, {VendorID: "10de"},
 	}, DeviceSource: hardware.DevicesByAgent}, nil).GPUs
 	want := []v1alpha1.GPUInventory{{VendorID: "1002", DeviceID: "74a1", Model: "MI300X-192GB", Count: 1}, {VendorID: "10de", DeviceID: "2330", Model: "H100-SXM5-80GB", Count: 2}}
-	if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
+	if !cmp.Equal(got, want) {
 		t.Errorf("GPUs = %+v, expected %+v: no switch, no audio, no console graphics of the BMC", got, want)
 	}
 }
@@ -36,6 +36,28 @@ func TestAnInventorySurvivesTheHostRecord(t *testing.T) {
 	}
 	if HardwareInventory(nil) != nil {
 		t.Error("nothing was kept, and something came back")
+	}
+}
+
+func TestWhereTheDevicesAreIsKept(t *testing.T) {
+	gpu := func(node, board string) hardware.PCIDevice {
+		return hardware.PCIDevice{VendorID: "10de", DeviceID: "2330", Class: "030200", NUMANode: node, SubsystemID: board}
+	}
+	kept := HostInventory(hardware.Inventory{
+		DeviceSource: hardware.DevicesByAgent,
+		NICs:         []hardware.NIC{{Name: "eno1", SubsystemID: "15b3:0041", NUMANode: "1"}},
+		Disks:        []hardware.Disk{{Name: "/dev/nvme0n1", PCIID: "144d:a80a", SubsystemID: "144d:a813", NUMANode: "0"}},
+		PCIDevices:   []hardware.PCIDevice{gpu("10", "10de:16c2"), gpu("2", "10de:16c1"), gpu("2", "10de:16c1"), gpu("", "")},
+	}, nil)
+	again := HostInventory(*HardwareInventory(kept), nil)
+	for _, got := range []*v1alpha1.HostInventory{kept, again} {
+		g, want := got.GPUs[0], []v1alpha1.NUMANodeCount{{Node: "2", Count: 2}, {Node: "10", Count: 1}}
+		if g.Count != 4 || !cmp.Equal(g.NUMANodes, want) || !cmp.Equal(g.SubsystemIDs, []string{"10de:16c1", "10de:16c2"}) {
+			t.Errorf("%+v", g)
+		}
+		if n, d := got.NICs[0], got.Disks[0]; n.SubsystemID != "15b3:0041" || n.NUMANode != "1" || d.PCIID != "144d:a80a" || d.SubsystemID != "144d:a813" || d.NUMANode != "0" {
+			t.Errorf("%+v, %+v", n, d)
+		}
 	}
 }
 

@@ -75,7 +75,7 @@ func isVirtualDrive(root fs.FS, dir string) bool {
 
 // readDisk reads the attributes of a block device.
 func readDisk(root fs.FS, name, dir string) Disk {
-	return Disk{
+	disk := Disk{
 		SectorSize: cmp.Or(max(readNumber(root, dir+"/queue/logical_block_size"), 0), sectorBytes), ReadOnly: readAttribute(root, dir+"/ro") == "1",
 		Disk: hardware.Disk{
 			Name: "/dev/" + strings.ReplaceAll(name, "!", "/"), Model: readAttribute(root, dir+"/device/model"),
@@ -85,6 +85,11 @@ func readDisk(root fs.FS, name, dir string) Disk {
 			Transport: readTransport(root, name, dir), Firmware: readDiskFirmware(root, dir),
 		},
 	}
+	if strings.HasPrefix(name, "nvme") {
+		device := dir + "/device/device" // the namespace is of a controller, which is of a PCI device
+		disk.PCIID, disk.SubsystemID, disk.NUMANode = readPCIID(root, device), readSubsystemID(root, device), readNUMANode(root, device)
+	}
+	return disk
 }
 
 // readSCSISerial returns the serial number of a SCSI or SATA disk. The attribute is the vital product data page 80h: a header of four bytes

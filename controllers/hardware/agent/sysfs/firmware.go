@@ -24,7 +24,31 @@ var pciID = regexp.MustCompile(`^0x[0-9a-f]{4}$`)
 
 // readPCIID returns VENDOR:DEVICE, "" for a device that has none.
 func readPCIID(root fs.FS, device string) string {
-	vendor, id := strings.ToLower(readAttribute(root, device+"/vendor")), strings.ToLower(readAttribute(root, device+"/device"))
+	return readIDPair(root, device+"/vendor", device+"/device")
+}
+
+// readSubsystemID returns VENDOR:DEVICE of the board that the device is on, "" for a device that tells none. A zero is no id (PCI Local Bus
+// Specification 3.0, 6.2.4).
+func readSubsystemID(root fs.FS, device string) string {
+	id := readIDPair(root, device+"/subsystem_vendor", device+"/subsystem_device")
+	if strings.HasPrefix(id, "0000:") {
+		return ""
+	}
+	return id
+}
+
+// readNUMANode returns the number of the memory node that a device is near. The kernel writes -1 where the firmware does not tell
+// (Documentation/ABI/testing/sysfs-bus-pci).
+func readNUMANode(root fs.FS, device string) string {
+	node, err := strconv.ParseUint(readAttribute(root, device+"/numa_node"), 10, 31)
+	if err != nil {
+		return ""
+	}
+	return strconv.FormatUint(node, 10)
+}
+
+func readIDPair(root fs.FS, vendorName, idName string) string {
+	vendor, id := strings.ToLower(readAttribute(root, vendorName)), strings.ToLower(readAttribute(root, idName))
 	if !pciID.MatchString(vendor) || !pciID.MatchString(id) {
 		return ""
 	}

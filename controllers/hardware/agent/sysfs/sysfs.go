@@ -64,6 +64,7 @@ func readNICs(root fs.FS) ([]hardware.NIC, error) {
 			Name: entry.Name(), MAC: readMAC(root, dir), NoLink: readAttribute(root, dir+"/carrier") == "0",
 			SpeedMbps: int(max(readNumber(root, dir+"/speed"), 0)), Up: readAttribute(root, dir+"/carrier") == "1",
 			Driver: readDriver(root, dir+"/device/driver"), Firmware: readNICFirmware(root, dir+"/device"), PCIID: readPCIID(root, dir+"/device"),
+			SubsystemID: readSubsystemID(root, dir+"/device"), NUMANode: readNUMANode(root, dir+"/device"),
 		})
 	}
 	return out, nil
@@ -85,6 +86,7 @@ func readPCIDevices(root fs.FS) ([]hardware.PCIDevice, error) {
 			Address: entry.Name(), VendorID: id("vendor"), DeviceID: id("device"), Class: id("class"),
 			LinkWidth: readLinkWidth(root, dir+"/current_link_width"), MaxLinkWidth: readLinkWidth(root, dir+"/max_link_width"),
 			MaxLinkSpeed: readLinkSpeed(root, dir+"/max_link_speed"), PortMaxLinkSpeed: readPortLinkSpeed(root, dir),
+			SubsystemID: readSubsystemID(root, dir), NUMANode: readNUMANode(root, dir),
 		})
 	}
 	return out, nil

@@ -28,6 +28,10 @@ func TestAnHGXServerIsReadFromItsFiles(t *testing.T) {
 		"sys/block/sda/size": "1000\n", "sys/block/sda/device/model": "stick", "sys/block/sda/removable": "1\n",
 		"sys/block/loop0/size": "1000\n", "sys/block/nvme1n1/size": "0\n", "sys/block/nvme1n1/device/model": "x",
 		"sys/bus/pci/devices/0000:18:00.0/vendor": "0x10DE\n", "sys/bus/pci/devices/0000:18:00.0/device": "0x2330\n", "sys/bus/pci/devices/0000:18:00.0/class": "0x030200\n",
+		"sys/bus/pci/devices/0000:18:00.0/subsystem_vendor": "0x10DE\n", "sys/bus/pci/devices/0000:18:00.0/subsystem_device": "0x16c1\n", "sys/bus/pci/devices/0000:18:00.0/numa_node": "1\n",
+		"sys/class/net/eno1/device/subsystem_vendor": "0x15b3\n", "sys/class/net/eno1/device/subsystem_device": "0x0041\n", "sys/class/net/eno1/device/numa_node": "-1\n",
+		"sys/block/nvme0n1/device/device/vendor": "0x144d\n", "sys/block/nvme0n1/device/device/device": "0xa80a\n", "sys/block/nvme0n1/device/device/numa_node": "0\n",
+		"sys/block/nvme0n1/device/device/subsystem_vendor": "0x0000\n", "sys/block/nvme0n1/device/device/subsystem_device": "0x0000\n",
 	})
 	got, err := ReadInventory(root)
 	if err != nil {
@@ -36,9 +40,9 @@ func TestAnHGXServerIsReadFromItsFiles(t *testing.T) {
 	want := hardware.Inventory{
 		Manufacturer: "Dell Inc.", SystemUUID: "4c4c4544-0042-3510-8052-b4c04f4e3432", Architecture: architecture(),
 		CPUModel: "Xeon", CPUThreads: 2, MemoryBytes: 2113541992 << 10,
-		NICs:       []hardware.NIC{{Name: "eno1", MAC: "0c:42:a1:00:00:01"}},
-		Disks:      []hardware.Disk{{Name: "/dev/nvme0n1", Model: "SAMSUNG MZ", SerialNumber: "S64F", WWN: "eui.3634463", SizeBytes: 7501476528 * 512, Transport: "nvme"}},
-		PCIDevices: []hardware.PCIDevice{{Address: "0000:18:00.0", VendorID: "10de", DeviceID: "2330", Class: "030200"}}, DeviceSource: hardware.DevicesByAgent,
+		NICs:       []hardware.NIC{{Name: "eno1", MAC: "0c:42:a1:00:00:01", SubsystemID: "15b3:0041"}},
+		Disks:      []hardware.Disk{{Name: "/dev/nvme0n1", Model: "SAMSUNG MZ", SerialNumber: "S64F", WWN: "eui.3634463", SizeBytes: 7501476528 * 512, Transport: "nvme", PCIID: "144d:a80a", NUMANode: "0"}},
+		PCIDevices: []hardware.PCIDevice{{Address: "0000:18:00.0", VendorID: "10de", DeviceID: "2330", Class: "030200", SubsystemID: "10de:16c1", NUMANode: "1"}}, DeviceSource: hardware.DevicesByAgent,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

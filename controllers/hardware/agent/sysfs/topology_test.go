@@ -52,12 +52,15 @@ func TestThisMachineIsRead(t *testing.T) {
 func FuzzInventory(f *testing.F) {
 	f.Add("0\n", "16\n")
 	f.Add("-1", "99999999999999999999")
+	f.Add("0x10de", "0x16c1")
+	f.Add("007", "0x")
 	f.Fuzz(func(t *testing.T, id, width string) {
 		got, _ := ReadInventory(tree(map[string]string{
 			"sys/devices/system/cpu/cpu0/topology/physical_package_id": id, "sys/devices/system/cpu/cpu0/topology/core_id": id,
 			"sys/bus/pci/devices/0000:18:00.0/current_link_width": width, "sys/bus/pci/devices/0000:18:00.0/max_link_width": width,
+			"sys/bus/pci/devices/0000:18:00.0/numa_node": id, "sys/bus/pci/devices/0000:18:00.0/subsystem_vendor": id, "sys/bus/pci/devices/0000:18:00.0/subsystem_device": width,
 		}))
-		if d := got.PCIDevices[0]; got.CPUCores > 1 || d.LinkWidth < 0 || d.LinkWidth > 32 {
+		if d := got.PCIDevices[0]; got.CPUCores > 1 || d.LinkWidth < 0 || d.LinkWidth > 32 || len(d.NUMANode) > 10 || d.SubsystemID != "" && len(d.SubsystemID) != len("10de:16c1") {
 			t.Errorf("%+v", got)
 		}
 	})
