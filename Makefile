@@ -134,7 +134,7 @@ generate: $(BIN)/controller-gen architecture ## Generate deep copies, CRDs, RBAC
 	@$(BIN)/controller-gen object paths=./api/...
 	@$(BIN)/controller-gen crd:crdVersions=v1 paths=./api/... output:crd:dir=config/crd/bases
 	@rm -rf $(BIN)/metal3-crd && $(BIN)/controller-gen crd:allowDangerousTypes=true paths=github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1 output:crd:dir=$(BIN)/metal3-crd
-	@cp $(BIN)/metal3-crd/metal3.io_baremetalhosts.yaml config/crd/metal3/ && rm -rf $(BIN)/metal3-crd
+	@cp $(BIN)/metal3-crd/metal3.io_baremetalhosts.yaml $(BIN)/metal3-crd/metal3.io_hardwaredata.yaml config/crd/metal3/ && rm -rf $(BIN)/metal3-crd
 	@$(BIN)/controller-gen rbac:roleName=ingot-manager paths=./controllers/... output:rbac:dir=config/rbac
 	@go run ./test/gendocs api api/v1alpha1 config/crd/README.md
 

@@ -48,7 +48,7 @@ func (r *Reconciler) reconcileHost(ctx context.Context, provider *v1alpha1.NodeP
 	if err := r.register(ctx, host, decision.Register); err != nil {
 		return step.Retry(err).Result()
 	}
-	labelEvents, err := r.labelHost(ctx, host, decision.Record.Inventory)
+	labelEvents, err := r.labelHost(ctx, host, decision)
 	if err != nil {
 		return step.Retry(err).Result()
 	}
@@ -162,6 +162,9 @@ func (r *Reconciler) dropAnnotations(ctx context.Context, host *metal3.BareMetal
 func (r *Reconciler) finish(ctx context.Context, host *metal3.BareMetalHost, obs observation, d plan.Decision) (reconcile.Result, error) {
 	after := host.DeepCopy()
 	applyStatus(after, obs, d)
+	if err := r.writeHardwareData(ctx, host, after); err != nil {
+		return step.Retry(err).Result()
+	}
 	outcome := step.Done()
 	if d.RequeueAfter > 0 {
 		outcome = step.Wait(cmp.Or(d.WaitingFor, string(d.Status.State)), d.RequeueAfter)
@@ -188,9 +191,14 @@ func (r *Reconciler) writeFirstStatus(ctx context.Context, host *metal3.BareMeta
 	return nil
 }
 
-// labelHost sets the host's labels to what its inventory says and returns the event about it.
-func (r *Reconciler) labelHost(ctx context.Context, host *metal3.BareMetalHost, found *v1alpha1.HostInventory) ([]event.Event, error) {
-	labelling := inventory.GPULabelChange(host.Labels, found)
+// labelHost sets the host's labels to what its inventory says and returns the event about it. While a host is installed only its GPUs' labels are set,
+// because nobody selects it then, and each write counts; the others follow before it is available again.
+func (r *Reconciler) labelHost(ctx context.Context, host *metal3.BareMetalHost, decision plan.Decision) ([]event.Event, error) {
+	change := inventory.HostLabelChange
+	if s := decision.Status.State; s == metal3.StateProvisioning || s == metal3.StateProvisioned {
+		change = inventory.GPULabelChange
+	}
+	labelling := change(host.Labels, decision.Record.Inventory)
 	if labelling.IsEmpty() || !host.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
@@ -206,9 +214,12 @@ func (r *Reconciler) labelHost(ctx context.Context, host *metal3.BareMetalHost, 
 	}
 	status := host.Status
 	if err := r.Client.Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return nil, fmt.Errorf("label the host by its GPUs: %w", err)
+		return nil, fmt.Errorf("label the host by its hardware: %w", err)
 	}
 	host.Status = status
+	if labelling.Reason == "" {
+		return nil, nil
+	}
 	return []event.Event{event.New(labelling.Warning, labelling.Reason, "Inspect", labelling.Message)}, nil
 }
 

@@ -26,6 +26,7 @@ import (
 //+kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts,verbs=get;list;watch;patch
 //+kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts/status,verbs=patch
 //+kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts/finalizers,verbs=update
+//+kubebuilder:rbac:groups=metal3.io,resources=hardwaredata,verbs=create;patch
 //+kubebuilder:rbac:groups=ingot.dev,resources=hostrecords,verbs=get;list;watch;create;patch
 //+kubebuilder:rbac:groups=ingot.dev,resources=hostrecords/status,verbs=patch
 //+kubebuilder:rbac:groups=ingot.dev,resources=machines,verbs=get;list;watch

@@ -17,11 +17,11 @@
 //
 //  1. Write HostRecord.status: the intent (the wanted attempt and its Machine, lastTenant, the withdrawn proof of an erase) and the
 //     observed facts (the outcome of the attempt, installed, erased, power).
-//  2. Set the GPU labels of the host by the inventory, so that no host becomes available with labels of hardware that it no longer has
-//     (the rules are in controllers/plan/inventory.GPULabelChange).
+//  2. Set the labels of the host by the inventory, so that no host becomes available with labels of hardware that it no longer has
+//     (the rules are in controllers/plan/inventory.HostLabelChange).
 //  3. Request at most one action from the installer. If its result changes the error of the host, write HostRecord.status.error.
 //  4. Remove the annotations whose requests were carried out.
-//  5. Write BareMetalHost.status, and then publish events and metrics.
+//  5. Write Metal3's HardwareData when the hardware has changed, then BareMetalHost.status, and then publish events and metrics.
 //
 // The record is written first because only it shows whether a host is clean. A host becomes available only after the proof of the erase
 // is stored, and a disk is changed only after the record names the Machine. If the process ends between steps 1 and 5, the

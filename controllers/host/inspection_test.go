@@ -55,6 +55,17 @@ func TestTheAgentLooksBeforeAHostIsAvailable(t *testing.T) {
 		t.Errorf("condition %+v, expected that the BMC counts another GPU", c)
 	}
 
+	data := &metal3.HardwareData{}
+	if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(h), data); err != nil {
+		t.Fatal(err)
+	}
+	if d := data.Spec.HardwareDetails; d == nil || d.SystemVendor.SerialNumber != i.SerialNumber || len(d.Storage) == 0 || len(data.OwnerReferences) != 1 || data.OwnerReferences[0].UID != h.UID {
+		t.Errorf("HardwareData %+v of %+v", d, data.OwnerReferences)
+	}
+	if h.Labels[v1alpha1.LabelManufacturer] != "Supermicro" || h.Labels[v1alpha1.LabelArchitecture] != "amd64" {
+		t.Errorf("labels %v", h.Labels)
+	}
+
 	// Another look asks the BMC and the agent again.
 	s.SetFaults(rack.Faults{})
 	r.edit(s, func(h *metal3.BareMetalHost) { h.Annotations[metal3.InspectAnnotationPrefix] = "" })

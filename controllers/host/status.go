@@ -42,7 +42,7 @@ func applyStatus(host *metal3.BareMetalHost, obs observation, d plan.Decision) {
 // with the end of the attempt.
 func applyHardware(host *metal3.BareMetalHost, d plan.Decision) {
 	if d.Record.Inventory != nil && (host.Status.HardwareDetails == nil || !d.Record.Wanted.IsOpen()) {
-		host.Status.HardwareDetails = hardwareDetails(d.Record.Inventory)
+		host.Status.HardwareDetails = hardwareDetails(d.Record.Inventory, host.Spec.BootMACAddress)
 	}
 }
 
@@ -59,35 +59,6 @@ func applyCredentials(host *metal3.BareMetalHost, obs observation) {
 	if obs.facts.Problem == nil {
 		host.Status.GoodCredentials = tried
 	}
-}
-
-const (
-	bytesPerMiB = 1 << 20
-	// mbpsPerGbps: network speeds are decimal.
-	mbpsPerGbps = 1000
-)
-
-// hardwareDetails returns an inventory in Metal3's fields.
-func hardwareDetails(i *v1alpha1.HostInventory) *metal3.HardwareDetails {
-	out := &metal3.HardwareDetails{
-		SystemVendor: metal3.HardwareSystemVendor{Manufacturer: i.Manufacturer, ProductName: i.Model, SerialNumber: i.SerialNumber},
-		Firmware:     metal3.Firmware{BIOS: metal3.BIOS{Version: i.BIOSVersion}},
-		RAMMebibytes: int(i.MemoryBytes / bytesPerMiB),
-		CPU:          metal3.CPU{Arch: i.Architecture, Model: i.CPUModel, Count: int(i.CPUThreads)},
-	}
-	for _, n := range i.NICs {
-		if n.MAC == "" {
-			continue // the field's pattern demands one
-		}
-		out.NIC = append(out.NIC, metal3.NIC{Name: n.Name, MAC: n.MAC, SpeedGbps: int(n.SpeedMbps / mbpsPerGbps)})
-	}
-	for _, d := range i.Disks {
-		out.Storage = append(out.Storage, metal3.Storage{
-			Name: d.Name, Model: d.Model, SerialNumber: d.SerialNumber, WWN: d.WWN,
-			SizeBytes: metal3.Capacity(d.SizeBytes), Rotational: d.Rotational,
-		})
-	}
-	return out
 }
 
 // attempts has no label for the host, because a thousand servers would cause a thousand series.

@@ -31,7 +31,7 @@ type LabelChange struct {
 	Set    map[string]string
 	Remove []string
 	// Reason and Message are those of the event about the change. Warning is true when somebody should look at it. All of them are empty
-	// when nothing changes.
+	// when nothing changes that an event tells of.
 	Reason, Message string
 	Warning         bool
 }
