@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -72,6 +73,22 @@ func TestTheAgentLooksBeforeAHostIsAvailable(t *testing.T) {
 	r.await(s, "it was looked at again", func(h *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool {
 		return inState(metal3.StateAvailable)(h, record) && record.Status.Wanted.Number == 4 && h.Labels[v1alpha1.LabelGPUCount] == "8"
 	})
+}
+
+func TestAManagerWithoutMetal3sHardwareDataGoesOn(t *testing.T) {
+	t.Parallel()
+	resource := metal3.GroupVersion.WithResource("hardwaredata").GroupResource()
+	for name, refusal := range map[string]error{
+		"no such kind": &meta.NoKindMatchError{GroupKind: metal3.GroupVersion.WithKind("HardwareData").GroupKind()}, "no right": apierrors.NewForbidden(resource, "x", nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 1)
+			r.stop()
+			r.writes.refusal = refusal
+			r.start()
+			r.available(r.rack.Servers()[0])
+		})
+	}
 }
 
 func TestAServerWhoseAgentNeverAnswersStaysOffAndOutOfThePool(t *testing.T) {

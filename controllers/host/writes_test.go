@@ -21,6 +21,8 @@ type writes struct {
 	mu    sync.Mutex
 	count map[string]int
 	log   []string
+	// refusal is the answer to every apply; nil: it is made.
+	refusal error
 }
 
 // note makes the write and counts it. One that was refused since others were faster is none.
@@ -63,6 +65,9 @@ func (c counting) Patch(ctx context.Context, o client.Object, patch client.Patch
 }
 
 func (c counting) Apply(ctx context.Context, o apiruntime.ApplyConfiguration, options ...client.ApplyOption) error {
+	if c.writes.refusal != nil {
+		return c.writes.refusal
+	}
 	err := c.Client.Apply(ctx, o, options...)
 	if err == nil {
 		c.writes.mu.Lock()
