@@ -191,11 +191,11 @@ func (r *Reconciler) writeFirstStatus(ctx context.Context, host *metal3.BareMeta
 	return nil
 }
 
-// labelHost sets the host's labels to what its inventory says and returns the event about it. While a host is installed only its GPUs' labels are set,
-// because nobody selects it then, and each write counts; the others follow before it is available again.
+// labelHost sets the host's labels to what its inventory says and returns the event about it. While a host is inspected or installed only its GPUs' labels are
+// set, because nobody selects it then, and each write counts; the others follow before it is available.
 func (r *Reconciler) labelHost(ctx context.Context, host *metal3.BareMetalHost, decision plan.Decision) ([]event.Event, error) {
 	change := inventory.HostLabelChange
-	if s := decision.Status.State; s == metal3.StateProvisioning || s == metal3.StateProvisioned {
+	if s := decision.Status.State; s == metal3.StateInspecting || s == metal3.StateProvisioning || s == metal3.StateProvisioned {
 		change = inventory.GPULabelChange
 	}
 	labelling := change(host.Labels, decision.Record.Inventory)

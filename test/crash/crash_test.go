@@ -27,7 +27,11 @@ const (
 
 // scenarios returns the scenarios by name.
 func scenarios() map[string]scenario {
-	return map[string]scenario{"life": {prepare: (*testbed).prepareLife, tell: (*testbed).runLife}, "rollout": {prepare: (*testbed).prepareRollout, tell: (*testbed).runRollout}}
+	return map[string]scenario{
+		"inspection": {prepare: (*testbed).prepareLife, tell: (*testbed).runInspection},
+		"life":       {prepare: (*testbed).prepareLife, tell: (*testbed).runLife},
+		"rollout":    {prepare: (*testbed).prepareRollout, tell: (*testbed).runRollout},
+	}
 }
 
 func TestNothingIsLostWhereverTheManagerDies(t *testing.T) {

@@ -1,8 +1,9 @@
 // Package crash kills ingot-manager at every request that changes something, and tests that nothing is lost. It has tests only. Package
 // relay stands between the manager and the API servers and BMCs.
 //
-// There are two scenarios: the life of a Machine (created, Ready, released, its host available again), and a rollout (the image and the
-// user data of a NodeType change, and its Machine is installed again on the same host). Each runs first without a kill, and its requests
+// There are three scenarios: the life of a Machine (created, Ready, released, its host available again), a rollout (the image and the
+// user data of a NodeType change, and its Machine is installed again on the same host), and an inspection of a free host by its BMC and then by
+// the agent. Each runs first without a kill, and its requests
 // are numbered. Then it runs with the manager killed by SIGKILL before request n is forwarded, and with the manager killed after
 // request n took effect and before its answer arrived. A new manager is started at once. For every n the scenario must end as it
 // does without a kill: one installation per attempt and no further attempt, counted at the servers' agents; one host per Machine,
@@ -12,6 +13,6 @@
 // `make test-crash` does; INGOT_CRASH=life:before:17,rollout:after:3 runs these. What order the requests come in depends in part on
 // time, so each run prints which request its number was, and the summary prints the kinds of requests at which no run was killed.
 //
-// What happens once is not part of either scenario: inspection, the boot key, the claim of a host namespace. Leader election is off: there is
+// What happens once is not part of any scenario: the registration, the boot key, the claim of a host namespace. Leader election is off: there is
 // one manager, and the next one is started when it has exited.
 package crash

@@ -284,9 +284,13 @@ func (p *planner) enterPreparing() {
 	}
 }
 
+// enterInspecting begins the inspection that an annotation requests. One that is open already was recorded before the annotation was removed. Without its
+// removal then: the process ends between the two, and the server is inspected twice, which boots the agent twice.
 func (p *planner) enterInspecting() {
 	if p.isIdle() {
 		p.begin(inspectionAttempt())
+	}
+	if p.Host.InspectionRequested {
 		p.d.RemoveAnnotations = append(p.d.RemoveAnnotations, AnnotationInspect)
 	}
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,6 +76,13 @@ func TestTheAgentLooksAtAFreeServerThatIsOff(t *testing.T) {
 			state: inspecting, check: func(t *testing.T, d Decision) {
 				if begins(3, hardware.OpInspect)(t, d); d.Record.Wanted.IsAgentInspection() {
 					t.Error("the agent comes first")
+				}
+			}},
+		{name: "the request is fulfilled by the look that was recorded before the process ended",
+			facts: facts(available, off).attempted(3, hardware.OpInspect, running, "").with(byAgent).with(func(f *Facts) { f.Host.InspectionRequested = true }),
+			state: inspecting, action: ActionInspect, check: func(t *testing.T, d Decision) {
+				if !slices.Contains(d.RemoveAnnotations, AnnotationInspect) {
+					t.Error("the annotation stays, so that the server is inspected twice")
 				}
 			}},
 		{name: "a host whose status was lost while the agent looks is inspected on", facts: facts(metal3.StateNone, off).looked(2, failed, hardware.ReasonAgentMissing).ended(1), state: inspecting, error: metal3.InspectionError, message: "AgentMissing"},
