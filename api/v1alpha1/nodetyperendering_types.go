@@ -203,6 +203,9 @@ type TenantSoftware struct {
 	// +optional
 	// +listType=atomic
 	FeatureGates []string `json:"featureGates,omitempty"`
+	// draRelease is the release of NVIDIA's DRA driver, where it is not Ingot's default.
+	// +optional
+	DRARelease string `json:"draRelease,omitempty"`
 	// resourceNaming is the strategy of AMD's device plugin: single, mixed.
 	// +optional
 	ResourceNaming string `json:"resourceNaming,omitempty"`

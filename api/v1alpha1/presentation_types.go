@@ -266,6 +266,10 @@ type DRASpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Layout []MIGLayout `json:"layout,omitempty"`
+	// driverRelease of NVIDIA's DRA driver that the tenant runs; absent: 0.5.0. Releases differ in their feature gates.
+	// +optional
+	// +kubebuilder:validation:Enum="0.4.1";"0.5.0"
+	DriverRelease string `json:"driverRelease,omitempty"`
 	// featureGates are those that the tenant's DRA driver runs with beyond its defaults: PassthroughSupport.
 	// +optional
 	// +listType=set

@@ -142,7 +142,7 @@ func checkMode(r spec.Request) error {
 			return sharingRefusal("dra")
 		}
 		plain := v1alpha1.DRASpec{Driver: cmp.Or(d.Driver, wellknown.AMDDRADriver), Devices: cmp.Or(d.Devices, spec.DRADevicesGPU)}
-		if plain.Driver != wellknown.AMDDRADriver || plain.Devices != spec.DRADevicesGPU || len(d.FeatureGates)+len(d.Layout) > 0 {
+		if plain.Driver != wellknown.AMDDRADriver || plain.Devices != spec.DRADevicesGPU || len(d.FeatureGates)+len(d.Layout)+len(d.DriverRelease) > 0 {
 			return spec.Invalid(spec.PresentationField("dra"), "dra/driver", "GPUs of vendor amd are published by %s, as devices: GPU, without feature gates or a layout: correct it; partitions are in presentation.partitions", wellknown.AMDDRADriver)
 		}
 	}

@@ -78,7 +78,7 @@ func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 		return v1alpha1.NodePlan{}, err
 	}
 	if draSpec.Devices == spec.DRADevicesMIG {
-		return resolveDynamicMIG(r, model, gates)
+		return resolveDynamicMIG(r, model, draSpec, gates)
 	}
 	if slices.Contains(gates, wellknown.GateDynamicMIG) {
 		return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("dra.featureGates"), "dra/dynamic-mig", "it has DynamicMIG, which makes the driver publish partitions too: choose dra.devices: MIG, or remove it")
@@ -93,7 +93,7 @@ func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 		p.Modules.Load = append(p.Modules.Load, "vfio_pci")
 		kinds = append(kinds, VFIODevices(model, int(r.GPU.Count)))
 	}
-	p.Tenant.FeatureGates = gates
+	SetTenantDriver(&p, draSpec, gates)
 	ExpectDevices(&p, r, model, kinds...)
 	return p, nil
 }
@@ -186,7 +186,7 @@ func versionAttribute(driver string) []string {
 // resolveDynamicMIG plans GPUs that the driver partitions as claims request it. The driver publishes a device for every placement
 // of every MIG profile, and the scheduler's counters keep track of what is in use. From Hopper on it publishes the unpartitioned
 // GPU as well. On Ampere the MIG mode decides which of the two it publishes, so the mode is turned on before kubelet starts.
-func resolveDynamicMIG(r spec.Request, model catalogue.Model, gates []string) (v1alpha1.NodePlan, error) {
+func resolveDynamicMIG(r spec.Request, model catalogue.Model, draSpec v1alpha1.DRASpec, gates []string) (v1alpha1.NodePlan, error) {
 	if !slices.Contains(gates, wellknown.GateDynamicMIG) {
 		return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("dra.devices"), "dra/mig-layout", "it is MIG: say in dra.layout how the GPUs are partitioned, or add the feature gate %s, with which the driver partitions them as claims ask for it (alpha)", wellknown.GateDynamicMIG)
 	}
@@ -207,7 +207,7 @@ func resolveDynamicMIG(r spec.Request, model catalogue.Model, gates []string) (v
 		kinds = append(kinds, MIGDevices(model.ProfileNames(p), count*len(p.Starts)))
 	}
 	p := nodePlan(r, model, mode)
-	p.Tenant.FeatureGates = gates
+	SetTenantDriver(&p, draSpec, gates)
 	p.Warnings = append(p.Warnings, v1alpha1.PlanWarning{Rule: "experimental/dynamic-mig", Message: "dynamic MIG is alpha in the DRA driver: it needs the tenant's feature gate DRAPartitionableDevices, " +
 		"it deletes partitions that it does not know, and the number of devices expected is derived from the places that profiles have"})
 	if model.PlacementsInferred {

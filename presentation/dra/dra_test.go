@@ -106,6 +106,17 @@ func TestRequestsThatTheDRADriverCannotServeAreRefused(t *testing.T) {
 		"sharing that excludes a gate": {func(r *spec.Request) {
 			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Sharing: &v1alpha1.SharingSpec{Strategy: "MPS", Replicas: 2}, FeatureGates: []string{"ConsumableShares"}}
 		}, "PresentationInvalid", "dra/gates-exclude", "MPSSupport"},
+		"a gate that the release lacks": {func(r *spec.Request) {
+			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{DriverRelease: "0.4.1", FeatureGates: []string{"ConsumableShares"}}
+		}, "PresentationInvalid", "dra/gate-release", "release 0.4.1 of the driver lacks and 0.5.0 has"},
+		"a gate that another field needs and the release lacks": {func(r *spec.Request) {
+			*r = requests.NVIDIA("GB300-278GB", 4, "595.58.03")
+			r.GPU.Presentation = v1alpha1.Presentation{Mode: v1alpha1.ModeDRA, DRA: &v1alpha1.DRASpec{DriverRelease: "0.4.1"}}
+			r.GPU.IMEX = spec.IMEXHost
+		}, "PresentationInvalid", "dra/gate-release", "Host needs the feature gate HostManagedIMEXDaemon"},
+		"a release that nobody knows": {func(r *spec.Request) {
+			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{DriverRelease: "0.9.0"}
+		}, "PresentationInvalid", "dra/release", "0.4.1, 0.5.0"},
 		"a gate that needs another": {func(r *spec.Request) {
 			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{FeatureGates: []string{"DeviceMetadata"}}
 		}, "PresentationInvalid", "dra/gate-needs", "PassthroughSupport"},
@@ -194,6 +205,19 @@ func TestPartitionsByClaimsAreCountedByTheirPlacements(t *testing.T) {
 		}
 		if strings.Join(got, " ") != want || len(plan.Warnings) != 1 || plan.Warnings[0].Rule != "experimental/dynamic-mig" {
 			t.Errorf("%s: %v with %+v, want %s", name, got, plan.Warnings, want)
+		}
+	}
+}
+
+// TestOnlyAnotherReleaseThanTheDefaultIsInThePlan: a plan of the version before, which had no releases, means the same.
+func TestOnlyAnotherReleaseThanTheDefaultIsInThePlan(t *testing.T) {
+	for release, want := range map[string]string{"": "", "0.5.0": "", "0.4.1": "0.4.1"} {
+		r := requests.H100WithDRA()
+		r.GPU.Presentation.DRA = &v1alpha1.DRASpec{DriverRelease: release}
+		r.GPU.Presentation.Mode, r.GPU.Presentation.Passthrough = v1alpha1.ModeDRA, nil
+		plan, err := presentation.Resolve(r)
+		if err != nil || plan.Tenant.DRARelease != want {
+			t.Errorf("%q: the plan has the release %q, want %q: %v", release, plan.Tenant.DRARelease, want, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package dra
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,12 +12,16 @@ import (
 	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
 
-// featureGates are all feature gates of the driver.
-var featureGates = []string{
-	wellknown.GateComputeDomainCliques, wellknown.GateConsumableShares, wellknown.GateCrashOnFabricErrors, wellknown.GateDRAListTypeAttributes,
-	wellknown.GateDeviceMetadata, wellknown.GateDynamicMIG, wellknown.GateFabricManagerPartitioning, wellknown.GateHostManagedIMEX,
-	wellknown.GateIMEXDaemonsWithDNSNames, wellknown.GateMPS, wellknown.GateDeviceHealthCheck, wellknown.GatePassthrough, wellknown.GateTimeSlicing,
+// gatesSince has for each feature gate of the driver the oldest of the releases below that knows it (pkg/featuregates of the releases 0.4.1 and
+// 0.5.0). DRAListTypeAttributes says 0.4 of itself there, and 0.4.1 does not have it.
+var gatesSince = map[string]string{
+	wellknown.GateComputeDomainCliques: wellknown.NVIDIADRARelease041, wellknown.GateCrashOnFabricErrors: wellknown.NVIDIADRARelease041, wellknown.GateDeviceMetadata: wellknown.NVIDIADRARelease041, wellknown.GateDynamicMIG: wellknown.NVIDIADRARelease041,
+	wellknown.GateIMEXDaemonsWithDNSNames: wellknown.NVIDIADRARelease041, wellknown.GateMPS: wellknown.NVIDIADRARelease041, wellknown.GateDeviceHealthCheck: wellknown.NVIDIADRARelease041, wellknown.GatePassthrough: wellknown.NVIDIADRARelease041, wellknown.GateTimeSlicing: wellknown.NVIDIADRARelease041,
+	wellknown.GateConsumableShares: wellknown.NVIDIADRARelease050, wellknown.GateDRAListTypeAttributes: wellknown.NVIDIADRARelease050, wellknown.GateFabricManagerPartitioning: wellknown.NVIDIADRARelease050, wellknown.GateHostManagedIMEX: wellknown.NVIDIADRARelease050,
 }
+
+// releases of the driver whose feature gates are known, from the oldest.
+var releases = []string{wellknown.NVIDIADRARelease041, wellknown.NVIDIADRARelease050}
 
 // exclusiveGates are pairs of gates with which the driver does not start.
 var exclusiveGates = [][2]string{
@@ -32,8 +37,8 @@ func FeatureGates(r spec.Request, draSpec v1alpha1.DRASpec) ([]string, error) {
 	}
 	enabled := gateReasons{}
 	for _, gate := range draSpec.FeatureGates {
-		if !slices.Contains(featureGates, gate) {
-			return nil, spec.Invalid(featureGatesField, "dra/feature-gate", "it has %s, which the driver does not: it has %s", gate, strings.Join(featureGates, ", "))
+		if gatesSince[gate] == "" {
+			return nil, spec.Invalid(featureGatesField, "dra/feature-gate", "it has %s, which the driver does not: it has %s", gate, strings.Join(slices.Sorted(maps.Keys(gatesSince)), ", "))
 		}
 		enabled[gate] = gateReason{featureGatesField, "it has", "dra.featureGates has"}
 	}
@@ -44,6 +49,9 @@ func FeatureGates(r spec.Request, draSpec v1alpha1.DRASpec) ([]string, error) {
 		enabled.add(gateReason{spec.GPUField("imex"), "Host needs", "gpu.imex: Host needs"}, wellknown.GateHostManagedIMEX)
 	}
 	if err := addSharingGate(r, draSpec.Sharing, enabled); err != nil {
+		return nil, err
+	}
+	if err := enabled.checkRelease(draSpec.DriverRelease); err != nil {
 		return nil, err
 	}
 	if err := enabled.check(); err != nil {
@@ -77,6 +85,28 @@ func (enabled gateReasons) add(why gateReason, implied ...string) {
 		if !enabled.hasGate(gate) {
 			enabled[gate] = why
 		}
+	}
+}
+
+// checkRelease refuses a release that is not known, and feature gates that the release does not have. The driver does not start with them.
+func (enabled gateReasons) checkRelease(release string) error {
+	release = cmp.Or(release, wellknown.NVIDIADRARelease)
+	if !slices.Contains(releases, release) {
+		return spec.Invalid(spec.PresentationField("dra.driverRelease"), "dra/release", "it is %q, and feature gates are known of %s", release, strings.Join(releases, ", "))
+	}
+	for _, gate := range slices.Sorted(maps.Keys(enabled)) {
+		if older, _ := spec.IsOlderVersion(release, gatesSince[gate]); older {
+			return spec.Invalid(enabled[gate].field, "dra/gate-release", "%s the feature gate %s, which release %s of the driver lacks and %s has: set dra.driverRelease: \"%s\", or leave it out", enabled[gate].subject, gate, release, gatesSince[gate], gatesSince[gate])
+		}
+	}
+	return nil
+}
+
+// SetTenantDriver changes the plan so that the tenant's driver runs with the feature gates, in the release that the NodeType orders.
+func SetTenantDriver(p *v1alpha1.NodePlan, draSpec v1alpha1.DRASpec, gates []string) {
+	p.Tenant.FeatureGates = gates
+	if draSpec.DriverRelease != wellknown.NVIDIADRARelease {
+		p.Tenant.DRARelease = draSpec.DriverRelease
 	}
 }
 

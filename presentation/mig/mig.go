@@ -46,7 +46,7 @@ func ResolveDRA(r spec.Request) (v1alpha1.NodePlan, error) {
 		}
 	}
 	p, err := resolve(r, v1alpha1.MIGSpec{Strategy: wellknown.MIGStrategyMixed, Advertise: v1alpha1.AdvertiseDRA, Layout: draSpec.Layout})
-	p.Tenant.FeatureGates = gates
+	dra.SetTenantDriver(&p, *draSpec, gates)
 	return p, err
 }
 

@@ -294,10 +294,14 @@ func TestConfigurationsOfADaemonSetAreThoseThatNodesName(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{
 		"nvidia-device-plugin-daemonset [h100-sxm-8] none",
+		"gpu-feature-discovery [h100-sxm-8] none",
 		"nvidia-device-plugin-daemonset-ingot-mps-8 [l40s-mps] none ingot-mps-8=ingot-mps-8",
+		"gpu-feature-discovery-ingot-mps-8 [l40s-mps] none ingot-mps-8=ingot-mps-8",
 		"nvidia-mps-control-daemon-ingot-mps-8 [l40s-mps] none ingot-mps-8=ingot-mps-8",
 		"nvidia-device-plugin-daemonset-ingot-time-slicing-4 [h100-time-slicing] none ingot-time-slicing-4=ingot-time-slicing-4",
+		"gpu-feature-discovery-ingot-time-slicing-4 [h100-time-slicing] none ingot-time-slicing-4=ingot-time-slicing-4",
 		"nvidia-device-plugin-daemonset-mig-mixed [h100-mig-mixed] mixed",
+		"gpu-feature-discovery-mig-mixed [h100-mig-mixed] mixed",
 	}, got); diff != "" {
 		t.Error(diff)
 	}

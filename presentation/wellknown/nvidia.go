@@ -77,6 +77,11 @@ const (
 	// NVIDIADRADriver is the name of the driver in ResourceSlices.
 	NVIDIADRADriver = "gpu.nvidia.com"
 
+	// Releases of the driver whose feature gates are known. Tenants get NVIDIADRARelease unless a NodeType names another.
+	NVIDIADRARelease041 = "0.4.1"
+	NVIDIADRARelease050 = "0.5.0"
+	NVIDIADRARelease    = NVIDIADRARelease050
+
 	// DeviceClasses of the driver.
 	NVIDIADeviceClassGPU  = NVIDIADRADriver
 	NVIDIADeviceClassMIG  = "mig.nvidia.com"

@@ -14,10 +14,6 @@ const (
 
 // Feature gates of KubeVirt.
 const (
-	// KubeVirtGateGPU permits host devices that are GPUs.
-	KubeVirtGateGPU = "GPU"
 	// KubeVirtGateGPUsWithDRA gives virtual machines the GPUs of resource claims.
 	KubeVirtGateGPUsWithDRA = "GPUsWithDRA"
-	// KubeVirtGateDisableMDEVConfiguration stops KubeVirt from removing mediated devices that it did not make.
-	KubeVirtGateDisableMDEVConfiguration = "DisableMDEVConfiguration"
 )

@@ -29,6 +29,12 @@ const (
 	partitioningTaint = "amd-dcm"
 )
 
+// discoveryDefaults are the tolerations of node feature discovery's worker in the operator's chart.
+var discoveryDefaults = []corev1.Toleration{
+	{Key: partitioningTaint, Operator: corev1.TolerationOpEqual, Value: "up", Effect: corev1.TaintEffectNoExecute},
+	{Key: "amd-gpu-unhealthy", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+}
+
 // tenant has a tenant's NodeTypes with AMD GPUs by what advertises the GPUs, each list sorted by name.
 type tenant struct {
 	devicePlugin, draDriver []software.NodeType
@@ -191,9 +197,10 @@ func Charts(nodeTypes []software.NodeType) []software.Chart {
 	c := software.Chart{
 		Name: "gpu-operator-charts", Repository: "https://rocm.github.io/gpu-operator", Version: operatorVersion, Release: "amd-gpu-operator", Namespace: operatorNamespace,
 		Values: map[string]any{
-			"crds":                   map[string]any{"defaultCR": map[string]any{"install": false}},
-			"kmm":                    map[string]any{"enabled": len(drivers) > 0},
-			"node-feature-discovery": map[string]any{"worker": map[string]any{"tolerations": manifest.Tolerations(tolerations(all))}},
+			"crds": map[string]any{"defaultCR": map[string]any{"install": false}},
+			// The operator does not start when it watches objects of the module manager and nothing has installed their kinds.
+			"kmm":                    map[string]any{"enabled": len(drivers) > 0, "watch": len(drivers) > 0},
+			"node-feature-discovery": map[string]any{"worker": map[string]any{"tolerations": manifest.Tolerations(software.AddTolerations(discoveryDefaults, tolerations(all)))}},
 		},
 	}
 	for _, n := range all {

@@ -15,10 +15,11 @@ import (
 )
 
 // MergeNote says what users must do with Object.
-const MergeNote = "the KubeVirt object is the part of it that follows from the NodeTypes: merge its lists with those of your own, for an applied list replaces the old one"
+const MergeNote = "the KubeVirt object is the part of it that follows from the NodeTypes: merge its lists with those of your own, for an applied list replaces the old one; its fields are those of KubeVirt 1.8"
 
 // Object returns the part of the KubeVirt object that follows from the NodeTypes: the host devices that it must permit, and its
-// feature gates. withDRA is true when virtual machines also get GPUs by resource claims. The error can be a *software.Conflict.
+// feature gates. They are those of KubeVirt 1.8 (its pkg/virt-config/featuregate): GPU is generally available there, and a field has replaced
+// DisableMDEVConfiguration. withDRA is true when virtual machines also get GPUs by resource claims. The error can be a *software.Conflict.
 func Object(nodeTypes []software.NodeType, withDRA bool) (*unstructured.Unstructured, error) {
 	gates := map[string]bool{}
 	if withDRA {
@@ -30,14 +31,11 @@ func Object(nodeTypes []software.NodeType, withDRA bool) (*unstructured.Unstruct
 	}
 	var pci, mediated []any
 	for _, d := range devices {
-		gates[wellknown.KubeVirtGateGPU] = true
 		entry := map[string]any{"resourceName": d.ResourceName}
 		if d.External {
 			entry["externalResourceProvider"] = true
 		}
 		if d.MdevName != "" {
-			// Without this gate KubeVirt removes mediated devices that it did not make.
-			gates[wellknown.KubeVirtGateDisableMDEVConfiguration] = true
 			entry["mdevNameSelector"] = d.MdevName
 			mediated = append(mediated, entry)
 		} else {
@@ -53,6 +51,10 @@ func Object(nodeTypes []software.NodeType, withDRA bool) (*unstructured.Unstruct
 		permitted["mediatedDevices"] = mediated
 	}
 	configuration := map[string]any{"developerConfiguration": map[string]any{"featureGates": manifest.Strings(slices.Sorted(maps.Keys(gates)))}}
+	if mediated != nil {
+		// Otherwise KubeVirt removes mediated devices that it did not make.
+		configuration["mediatedDevicesConfiguration"] = map[string]any{"enabled": false}
+	}
 	if len(permitted) > 0 {
 		configuration["permittedHostDevices"] = permitted
 	}

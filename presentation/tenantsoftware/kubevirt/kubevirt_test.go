@@ -33,25 +33,25 @@ func TestTheKubeVirtObjectPermitsTheDevicesOfTheNodeTypes(t *testing.T) {
 		{"nothing is permitted without NodeTypes", nil, false, `{"developerConfiguration":{"featureGates":[]}}`},
 		{"nothing is permitted to NodeTypes without devices", []software.NodeType{nodeType("a")}, false, `{"developerConfiguration":{"featureGates":[]}}`},
 		{"resource claims need only their own feature gate", nil, true, `{"developerConfiguration":{"featureGates":["GPUsWithDRA"]}}`},
-		{"resource claims and host devices need both feature gates", []software.NodeType{nodeType("a", own)}, true,
-			`{"developerConfiguration":{"featureGates":["GPU","GPUsWithDRA"]},"permittedHostDevices":{"pciHostDevices":[` +
+		{"resource claims and host devices need the feature gate of the claims", []software.NodeType{nodeType("a", own)}, true,
+			`{"developerConfiguration":{"featureGates":["GPUsWithDRA"]},"permittedHostDevices":{"pciHostDevices":[` +
 				`{"pciVendorSelector":"10DE:20B5","resourceName":"nvidia.com/a100"}]}}`},
 		{"a PCI device of another device plugin is external", []software.NodeType{nodeType("a", h100)}, false,
-			`{"developerConfiguration":{"featureGates":["GPU"]},"permittedHostDevices":{"pciHostDevices":[` +
+			`{"developerConfiguration":{"featureGates":[]},"permittedHostDevices":{"pciHostDevices":[` +
 				`{"externalResourceProvider":true,"pciVendorSelector":"10DE:2330","resourceName":"nvidia.com/GH100_H100_SXM5_80GB"}]}}`},
 		{"KubeVirt must not remove mediated devices", []software.NodeType{nodeType("a", vgpu, smaller)}, false,
-			`{"developerConfiguration":{"featureGates":["DisableMDEVConfiguration","GPU"]},"permittedHostDevices":{"mediatedDevices":[` +
+			`{"developerConfiguration":{"featureGates":[]},"mediatedDevicesConfiguration":{"enabled":false},"permittedHostDevices":{"mediatedDevices":[` +
 				`{"externalResourceProvider":true,"mdevNameSelector":"NVIDIA A10-12Q","resourceName":"nvidia.com/NVIDIA_A10-12Q"},` +
 				`{"mdevNameSelector":"NVIDIA A10-8Q","resourceName":"nvidia.com/NVIDIA_A10-8Q"}]}}`},
 		{"a device of two NodeTypes is permitted once", []software.NodeType{nodeType("a", own), nodeType("b", own, own)}, false,
-			`{"developerConfiguration":{"featureGates":["GPU"]},"permittedHostDevices":{"pciHostDevices":[` +
+			`{"developerConfiguration":{"featureGates":[]},"permittedHostDevices":{"pciHostDevices":[` +
 				`{"pciVendorSelector":"10DE:20B5","resourceName":"nvidia.com/a100"}]}}`},
 		{"device plugins on different nodes may advertise one PCI id under two names", []software.NodeType{nodeType("a", alias), nodeType("b", h100)}, false,
-			`{"developerConfiguration":{"featureGates":["GPU"]},"permittedHostDevices":{"pciHostDevices":[` +
+			`{"developerConfiguration":{"featureGates":[]},"permittedHostDevices":{"pciHostDevices":[` +
 				`{"externalResourceProvider":true,"pciVendorSelector":"10DE:2330","resourceName":"nvidia.com/GH100_H100_SXM5_80GB"},` +
 				`{"externalResourceProvider":true,"pciVendorSelector":"10DE:2330","resourceName":"nvidia.com/another"}]}}`},
 		{"devices of one name are in the order of their PCI ids or types", []software.NodeType{nodeType("a", sameName, sameMdevName, h100, vgpu)}, false,
-			`{"developerConfiguration":{"featureGates":["DisableMDEVConfiguration","GPU"]},"permittedHostDevices":{"mediatedDevices":[` +
+			`{"developerConfiguration":{"featureGates":[]},"mediatedDevicesConfiguration":{"enabled":false},"permittedHostDevices":{"mediatedDevices":[` +
 				`{"externalResourceProvider":true,"mdevNameSelector":"NVIDIA A10-12Q","resourceName":"nvidia.com/NVIDIA_A10-12Q"},` +
 				`{"externalResourceProvider":true,"mdevNameSelector":"NVIDIA A10-24Q","resourceName":"nvidia.com/NVIDIA_A10-12Q"}],"pciHostDevices":[` +
 				`{"externalResourceProvider":true,"pciVendorSelector":"10DE:2330","resourceName":"nvidia.com/GH100_H100_SXM5_80GB"},` +

@@ -178,6 +178,20 @@ func ClusterRoleBinding(name, role, account string) any {
 	}
 }
 
+// Role returns a Role of Namespace with the rules.
+func Role(name string, rules ...rbacv1.PolicyRule) any {
+	return &rbacv1.Role{TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"}, ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name}, Rules: rules}
+}
+
+// RoleBinding returns a binding that gives the Role to the service account.
+func RoleBinding(name, role, account string) any {
+	return &rbacv1.RoleBinding{
+		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding"}, ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: Namespace, Name: account}},
+	}
+}
+
 // DeviceClass returns a DeviceClass that selects devices by a CEL expression.
 func DeviceClass(name, expression string) *resourcev1.DeviceClass {
 	return &resourcev1.DeviceClass{
@@ -231,7 +245,10 @@ func ResourceSlicePolicy(name, account string) []any {
 func Tolerations(all []corev1.Toleration) []any {
 	var out []any
 	for _, t := range all {
-		entry := map[string]any{"key": t.Key, "operator": string(t.Operator), "effect": string(t.Effect)}
+		entry := map[string]any{"key": t.Key, "operator": string(t.Operator)}
+		if t.Effect != "" {
+			entry["effect"] = string(t.Effect)
+		}
 		if t.Value != "" {
 			entry["value"] = t.Value
 		}

@@ -26,6 +26,17 @@ const (
 	mpsRoot               = "/run/nvidia/mps"
 )
 
+// Tolerations that charts have by default: that of the device plugin, and those for the worker of node feature discovery (their values.yaml; the
+// operator's chart names the control plane by its newer label).
+var (
+	devicePluginDefaults = []corev1.Toleration{{Key: "CriticalAddonsOnly", Operator: corev1.TolerationOpExists}, {Key: wellknown.NVIDIAGPU, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
+	discoveryDefaults    = []corev1.Toleration{
+		{Key: "node-role.kubernetes.io/master", Operator: corev1.TolerationOpEqual, Effect: corev1.TaintEffectNoSchedule},
+		{Key: "node-role.kubernetes.io/control-plane", Operator: corev1.TolerationOpEqual, Effect: corev1.TaintEffectNoSchedule},
+		{Key: wellknown.NVIDIAGPU, Operator: corev1.TolerationOpEqual, Value: "present", Effect: corev1.TaintEffectNoSchedule},
+	}
+)
+
 // devicePluginSettings are the settings of the device plugin that can differ between NodeTypes.
 type devicePluginSettings struct {
 	// config is the name of the plugin's configuration; empty: none.
@@ -89,8 +100,9 @@ func (t tenant) devicePluginComponent() (software.Component, error) {
 	}
 	out := software.Component{Name: "nvidia-device-plugin", About: "NVIDIA's device plugin, as NVIDIA's own manifest has it, one DaemonSet for all NodeTypes that want the same of it. A new node carries\n" +
 		"the gate until it advertises what was promised, and it advertises nothing until this pod runs on it: so the pod tolerates the gate.\n" +
-		"The image's containerd must have the nvidia runtime as its default; else add runtimeClassName: nvidia. Feature discovery, whose\n" +
-		"labels are judged where they are, comes with the plugin's chart: ingot render --output operator-values."}
+		"The image's containerd must have the nvidia runtime as its default; else add runtimeClassName: nvidia. GPU feature discovery, whose\n" +
+		"labels are judged where they are, writes files; node feature discovery, which makes labels of them, is yours to install:\n" +
+		"https://kubernetes-sigs.github.io/node-feature-discovery, with the same tolerations on its worker."}
 	if racks := t.devicePluginRacks(); len(racks) > 0 {
 		out.About += "\nCompute domains, by which IMEX runs on the racks of " + strings.Join(software.Names(racks), ", ") + ", take the DRA driver's chart."
 	}
@@ -103,7 +115,7 @@ func (t tenant) devicePluginComponent() (software.Component, error) {
 		typed = append(typed, manifest.ConfigMap(manifest.Namespace, devicePluginConfigMap, data))
 	}
 	for _, g := range devicePluginGroups(t.devicePlugin) {
-		typed = append(typed, devicePluginDaemonSet(g))
+		typed = append(typed, devicePluginDaemonSet(g), featureDiscoveryDaemonSet(g))
 		if g.Settings.mps {
 			typed = append(typed, mpsDaemonSet(g))
 		}
@@ -137,6 +149,27 @@ func devicePluginDaemonSet(g software.Group[devicePluginSettings]) any {
 	pod.Containers = []corev1.Container{container}
 	name := "nvidia-device-plugin-ds" + g.Settings.suffix()
 	return manifest.DaemonSet("nvidia-device-plugin-daemonset"+g.Settings.suffix(), map[string]string{"name": name}, pod)
+}
+
+// featuresDirectory is where node feature discovery reads files of others.
+const featuresDirectory = "/etc/kubernetes/node-feature-discovery/features.d"
+
+// featureDiscoveryDaemonSet returns GPU feature discovery of a group, which describes the GPUs as the group's device plugin advertises them.
+func featureDiscoveryDaemonSet(g software.Group[devicePluginSettings]) any {
+	container := corev1.Container{
+		Name: "gpu-feature-discovery", Image: devicePluginImage, Command: []string{"gpu-feature-discovery"},
+		Env:             []corev1.EnvVar{manifest.Env("FAIL_ON_INIT_ERROR", "false"), manifest.Env("MIG_STRATEGY", g.Settings.migStrategy), manifest.Env("NVIDIA_MIG_MONITOR_DEVICES", "all")},
+		SecurityContext: manifest.Privileged(),
+		VolumeMounts:    []corev1.VolumeMount{manifest.Mount("output-dir", featuresDirectory), manifest.Mount("host-sys", "/sys")},
+	}
+	pod := corev1.PodSpec{
+		Affinity: withoutOptedOut(software.NodeAffinity(g.NodeTypes)), Tolerations: tolerations(g.NodeTypes),
+		Volumes: []corev1.Volume{manifest.HostPath("output-dir", featuresDirectory, corev1.HostPathDirectoryOrCreate), manifest.HostPath("host-sys", "/sys", corev1.HostPathDirectory)},
+	}
+	g.Settings.mountConfiguration(&container, &pod)
+	pod.Containers = []corev1.Container{container}
+	name := "gpu-feature-discovery" + g.Settings.suffix()
+	return manifest.DaemonSet(name, map[string]string{"name": name}, pod)
 }
 
 // withoutOptedOut removes the nodes whose label keeps the device plugin off from the affinity.
@@ -201,14 +234,14 @@ func (t tenant) devicePluginCharts() ([]software.Chart, error) {
 	groups := devicePluginGroups(t.devicePlugin)
 	var out []software.Chart
 	for _, g := range groups {
-		tolerated := manifest.Tolerations(tolerations(g.NodeTypes))
+		tolerated := tolerations(g.NodeTypes)
 		c := software.Chart{
 			Name: "nvidia-device-plugin", Repository: devicePluginChartRepository, Version: devicePluginVersion,
 			Release: "nvidia-device-plugin" + g.Settings.suffix(), Namespace: "nvidia-device-plugin" + g.Settings.suffix(),
 			Values: map[string]any{
-				"migStrategy": g.Settings.migStrategy, "affinity": manifest.Affinity(v1alpha1.LabelNodeType, software.Names(g.NodeTypes)), "tolerations": tolerated,
+				"migStrategy": g.Settings.migStrategy, "affinity": manifest.Affinity(v1alpha1.LabelNodeType, software.Names(g.NodeTypes)), "tolerations": manifest.Tolerations(software.AddTolerations(devicePluginDefaults, tolerated)),
 				"gfd": map[string]any{"enabled": true},
-				"nfd": map[string]any{"worker": map[string]any{"tolerations": tolerated}},
+				"nfd": map[string]any{"worker": map[string]any{"tolerations": manifest.Tolerations(software.AddTolerations(discoveryDefaults, tolerated))}},
 			},
 		}
 		if g.Settings.config != "" {

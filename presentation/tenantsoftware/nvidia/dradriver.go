@@ -11,16 +11,19 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/spec"
 	"github.com/ingot-dev/ingot/presentation/tenantsoftware/manifest"
 	"github.com/ingot-dev/ingot/presentation/tenantsoftware/software"
 	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
 
-// Release 0.4.1 of NVIDIA's DRA driver: its chart and its image.
+// NVIDIA's DRA driver: its image without the tag, which is the release, and its name.
 const (
-	draDriverVersion = "0.4.1"
-	draDriverImage   = "registry.k8s.io/dra-driver-nvidia/dra-driver-nvidia-gpu:v" + draDriverVersion
-	draDriverName    = "nvidia-dra-driver-gpu"
+	draDriverRepository  = "registry.k8s.io/dra-driver-nvidia/dra-driver-nvidia-gpu"
+	draDriverName        = "nvidia-dra-driver-gpu"
+	draDriverAccountName = draDriverName + "-service-account-kubeletplugin"
+	// imexSocket is where IMEX of the host listens for commands, relative to the driver root, as the chart of the driver has it by default.
+	imexSocket = "/etc/nvidia-imex/imex_ctrl.sock"
 	// hostDriverRoot is the root of a GPU driver that is installed on the node.
 	hostDriverRoot = "/"
 	// operatorDriverRoot is where the operator's driver pod mounts the driver.
@@ -36,10 +39,14 @@ type draDriverSettings struct {
 	featureGates string
 	// driverRoot is the root of the GPU driver on the node.
 	driverRoot string
+	// release of the driver.
+	release string
 }
 
+func (s draDriverSettings) image() string { return draDriverRepository + ":v" + s.release }
+
 func draDriverSettingsOf(n software.NodeType) draDriverSettings {
-	out := draDriverSettings{driverRoot: hostDriverRoot}
+	out := draDriverSettings{driverRoot: hostDriverRoot, release: cmp.Or(n.Plan.Tenant.DRARelease, wellknown.NVIDIADRARelease)}
 	if n.HasOperatorDriver() {
 		out.driverRoot = operatorDriverRoot
 	}
@@ -59,6 +66,9 @@ func (s draDriverSettings) suffix() string {
 	}
 	if s.driverRoot != hostDriverRoot {
 		out += "-driver-pod"
+	}
+	if s.release != wellknown.NVIDIADRARelease {
+		out += "-v" + strings.ReplaceAll(s.release, ".", "-")
 	}
 	return out
 }
@@ -88,7 +98,7 @@ func (t tenant) draDriverComponent() (software.Component, error) {
 	if len(t.computeDomains) > 0 {
 		about += "\nCompute domains, by which IMEX runs on the racks of " + strings.Join(software.Names(t.computeDomains), ", ") + ", take the driver's chart: ingot render --output operator-values."
 	}
-	typed := append(draDriverAccount(), manifest.ResourceSlicePolicy("resourceslices-policy-"+draDriverName, draDriverName+"-service-account-kubeletplugin")...)
+	typed := append(draDriverAccount(slices.ContainsFunc(t.draDriver, func(n software.NodeType) bool { return n.HasFeatureGate(wellknown.GateMPS) })), manifest.ResourceSlicePolicy("resourceslices-policy-"+draDriverName, draDriverAccountName)...)
 	typed = append(typed, draDriverClasses(t.draDriver)...)
 	for _, g := range draDriverGroups(t.draDriver) {
 		typed = append(typed, draDriverDaemonSet(g))
@@ -108,10 +118,10 @@ func draDriverDaemonSet(g software.Group[draDriverSettings]) any {
 		parent.ReadOnly, parent.MountPropagation = false, &inward
 	}
 	container := corev1.Container{
-		Name: "gpus", Image: draDriverImage, Command: []string{"bash", "-c"}, Args: []string{"gpu-kubelet-plugin -v $(LOG_VERBOSITY)"},
+		Name: "gpus", Image: g.Settings.image(), Command: []string{"bash", "-c"}, Args: []string{"gpu-kubelet-plugin -v $(LOG_VERBOSITY)"},
 		Env: append([]corev1.EnvVar{
 			manifest.Env("LOG_VERBOSITY", "4"), manifest.Env("CDI_ROOT", "/var/run/cdi"), manifest.Env("NVIDIA_MIG_CONFIG_DEVICES", "all"),
-			manifest.EnvFromField("NODE_NAME", "spec.nodeName"), manifest.EnvFromField("NAMESPACE", "metadata.namespace"), manifest.Env("IMAGE_NAME", draDriverImage), manifest.Env("HEALTHCHECK_PORT", "51516"),
+			manifest.EnvFromField("NODE_NAME", "spec.nodeName"), manifest.EnvFromField("NAMESPACE", "metadata.namespace"), manifest.EnvFromField("SERVICE_ACCOUNT_NAME", "spec.serviceAccountName"), manifest.Env("IMAGE_NAME", g.Settings.image()), manifest.Env("HEALTHCHECK_PORT", "51516"),
 		}, common...),
 		StartupProbe: manifest.GRPCProbe(51516, 600, 1, 10), LivenessProbe: manifest.GRPCProbe(51516, 3, 30, 10), SecurityContext: manifest.Privileged(),
 		VolumeMounts: []corev1.VolumeMount{
@@ -121,9 +131,9 @@ func draDriverDaemonSet(g software.Group[draDriverSettings]) any {
 	}
 	pod := corev1.PodSpec{
 		Affinity: software.NodeAffinity(g.NodeTypes), NodeSelector: map[string]string{wellknown.LabelDRAKubeletPlugin: "true"}, Tolerations: tolerations(g.NodeTypes),
-		ServiceAccountName: draDriverName + "-service-account-kubeletplugin",
+		ServiceAccountName: draDriverAccountName,
 		InitContainers: []corev1.Container{{
-			Name: "init-container", Image: draDriverImage, Command: []string{"bash", "/usr/bin/kubelet-plugin-prestart.sh"}, Env: common,
+			Name: "init-container", Image: g.Settings.image(), Command: []string{"bash", "/usr/bin/kubelet-plugin-prestart.sh"}, Env: common,
 			SecurityContext: manifest.Privileged(), VolumeMounts: []corev1.VolumeMount{parent},
 		}},
 		Volumes: []corev1.Volume{
@@ -146,21 +156,33 @@ func (s draDriverSettings) enableFeatureGates(container *corev1.Container, pod *
 		return
 	}
 	inward, both := corev1.MountPropagationHostToContainer, corev1.MountPropagationBidirectional
+	if older, _ := spec.IsOlderVersion(s.release, wellknown.NVIDIADRARelease050); !older {
+		container.Env = append(container.Env, manifest.Env("HOST_ROOT", "/host-root"))
+		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: "lib-modules", MountPath: "/lib/modules/", MountPropagation: &inward, ReadOnly: true})
+		pod.Volumes = append(pod.Volumes, manifest.HostPath("lib-modules", "/lib/modules/", corev1.HostPathDirectory))
+	}
 	container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: "host-root", MountPath: "/host-root", MountPropagation: &inward, ReadOnly: true},
 		corev1.VolumeMount{Name: "sysfs", MountPath: "/sys/", MountPropagation: &both}, corev1.VolumeMount{Name: "procfs", MountPath: "/proc/", MountPropagation: &both})
 	pod.Volumes = append(pod.Volumes, manifest.HostPath("host-root", "/", corev1.HostPathDirectory), manifest.HostPath("sysfs", "/sys/", corev1.HostPathDirectory), manifest.HostPath("procfs", "/proc/", corev1.HostPathDirectory))
 }
 
-// draDriverAccount returns the driver's service account, its ClusterRole and the binding.
-func draDriverAccount() []any {
-	account, role := draDriverName+"-service-account-kubeletplugin", draDriverName+"-clusterrole-kubeletplugin"
-	return []any{manifest.ServiceAccount(account), manifest.ClusterRole(role,
+// draDriverAccount returns the driver's service account, its ClusterRole and the binding; with MPS also the Role by which it runs a Deployment of
+// MPS's control daemon for each claim, in its own namespace.
+func draDriverAccount(mps bool) []any {
+	account, role := draDriverAccountName, draDriverName+"-clusterrole-kubeletplugin"
+	out := []any{manifest.ServiceAccount(account), manifest.ClusterRole(role,
 		manifest.Rule(resourcev1.GroupName, "resourceclaims", "get", "list", "watch"),
 		manifest.Rule(resourcev1.GroupName, "resourceslices", "get", "list", "watch", "create", "update", "delete"),
 		manifest.Rule("", "nodes", "get", "list", "watch"),
 		manifest.Rule("", "pods", "get", "list", "watch"),
 		manifest.Rule("", "events", "create"),
 	), manifest.ClusterRoleBinding(draDriverName+"-clusterrole-binding-kubeletplugin", role, account)}
+	if mps {
+		local := draDriverName + "-role-kubeletplugin"
+		out = append(out, manifest.Role(local, manifest.Rule("apps", "deployments", "get", "list", "watch", "create", "update", "patch", "delete")),
+			manifest.RoleBinding(draDriverName+"-role-binding-kubeletplugin", local, account))
+	}
+	return out
 }
 
 // draDriverClasses returns the DeviceClasses that the plans expect, and those that the driver's chart always makes.
@@ -194,13 +216,17 @@ func (t tenant) draDriverCharts() ([]software.Chart, error) {
 	if len(groups) > 1 {
 		a, b := groups[0], groups[1]
 		return nil, software.NewConflict(a.NodeTypes[0].Name, b.NodeTypes[0].Name, draDriverOncePerCluster,
-			"they want different feature gates or driver roots of it ("+a.Settings.String()+"; "+b.Settings.String()+"): give both the same dra.featureGates and driver.source, or a TenantCluster each, or apply --output operator-manifests, which has a DaemonSet for each")
+			"they want different feature gates, driver roots or releases of it ("+a.Settings.String()+"; "+b.Settings.String()+"): give both the same dra.featureGates, dra.driverRelease and driver.source, or a TenantCluster each, or apply --output operator-manifests, which has a DaemonSet for each")
 	}
 	if racks := t.devicePluginRacks(); len(t.draDriver) > 0 && len(racks) > 0 {
 		return nil, software.NewConflict(t.draDriver[0].Name, racks[0].Name, draDriverOncePerCluster,
 			"compute domains put it on the nodes of "+racks[0].Name+", where it would publish the GPUs that the device plugin advertises: give both the presentation mode DRA, or a TenantCluster each")
 	}
-	settings := draDriverSettings{driverRoot: hostDriverRoot}
+	if len(t.hostIMEX) > 0 && len(t.computeDomains) > 0 {
+		return nil, software.NewConflict(t.hostIMEX[0].Name, t.computeDomains[0].Name, draDriverOncePerCluster,
+			"it runs IMEX in compute domains, or leaves it to the hosts: give both the same gpu.imex, or a TenantCluster each")
+	}
+	settings := draDriverSettings{driverRoot: hostDriverRoot, release: wellknown.NVIDIADRARelease}
 	if len(groups) > 0 {
 		settings = groups[0].Settings
 	} else if t.computeDomains[0].HasOperatorDriver() {
@@ -211,10 +237,7 @@ func (t tenant) draDriverCharts() ([]software.Chart, error) {
 
 // String describes the settings for messages.
 func (s draDriverSettings) String() string {
-	if s.featureGates == "" {
-		return "no feature gates, root " + s.driverRoot
-	}
-	return s.featureGates + ", root " + s.driverRoot
+	return cmp.Or(s.featureGates, "no feature gates") + ", root " + s.driverRoot + ", release " + s.release
 }
 
 func (t tenant) draDriverChart(settings draDriverSettings) software.Chart {
@@ -224,13 +247,23 @@ func (t tenant) draDriverChart(settings draDriverSettings) software.Chart {
 	for _, g := range settings.gateNames() {
 		gates[g] = true
 	}
+	domains := map[string]any{"enabled": len(t.computeDomains)+len(t.hostIMEX) > 0}
+	if len(t.hostIMEX) > 0 {
+		// The feature gate alone changes nothing: it only permits the mode.
+		domains["imex"] = map[string]any{"mode": "hostManaged", "hostSocketPath": imexSocket}
+	}
+	plugin := map[string]any{"affinity": manifest.Affinity(v1alpha1.LabelNodeType, software.Names(nodes)), "tolerations": manifest.Tolerations(tolerations(nodes))}
+	if settings.driverRoot != hostDriverRoot {
+		// Before it replaces a driver, the operator removes this label from the node, so that the plugin leaves it.
+		plugin["nodeSelector"] = map[string]any{wellknown.LabelDRAKubeletPlugin: "true"}
+	}
 	c := software.Chart{
-		Name: "dra-driver-nvidia-gpu", Repository: chartRepository, Version: draDriverVersion, Release: draDriverName, Namespace: draDriverName,
+		Name: "dra-driver-nvidia-gpu", Repository: chartRepository, Version: settings.release, Release: draDriverName, Namespace: draDriverName,
 		Values: map[string]any{
 			"nvidiaDriverRoot": settings.driverRoot, "gpuResourcesEnabledOverride": gpus,
-			"resources":     map[string]any{"gpus": map[string]any{"enabled": gpus}, "computeDomains": map[string]any{"enabled": len(t.computeDomains) > 0}},
+			"resources":     map[string]any{"gpus": map[string]any{"enabled": gpus}, "computeDomains": domains},
 			"featureGates":  gates,
-			"kubeletPlugin": map[string]any{"affinity": manifest.Affinity(v1alpha1.LabelNodeType, software.Names(nodes)), "tolerations": manifest.Tolerations(tolerations(nodes))},
+			"kubeletPlugin": plugin,
 		},
 	}
 	if len(t.computeDomains) == 0 {
@@ -239,8 +272,8 @@ func (t tenant) draDriverChart(settings draDriverSettings) software.Chart {
 	} else {
 		c.Warnings = append(c.Warnings, "compute domains have a webhook, whose certificate comes from cert-manager unless webhook.tls says otherwise")
 	}
-	if len(settings.gateNames()) > 0 {
-		c.Warnings = append(c.Warnings, "releases of the driver differ in the feature gates that they know; "+strings.Join(settings.gateNames(), ", ")+" must be among those of "+draDriverVersion+", or take a newer release")
+	if len(t.hostIMEX) > 0 {
+		c.Warnings = append(c.Warnings, "IMEX of the hosts of "+strings.Join(software.Names(t.hostIMEX), ", ")+" must listen where the driver asks it: in the image, /etc/nvidia-imex/config.cfg needs IMEX_CMD_ENABLED=1 and IMEX_CMD_UNIX_DOMAIN_PATH="+imexSocket)
 	}
 	return c
 }

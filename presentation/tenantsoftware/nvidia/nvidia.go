@@ -27,6 +27,8 @@ type tenant struct {
 	virtualMachines []software.NodeType
 	// computeDomains: compute domains of the DRA driver run IMEX, whatever advertises the GPUs.
 	computeDomains []software.NodeType
+	// hostIMEX: the DRA driver gives out the channels of IMEX that the hosts run.
+	hostIMEX []software.NodeType
 }
 
 // Charts returns the charts of NVIDIA's software. The NodeTypes are sorted by name. The error can be a *software.Conflict.
@@ -85,6 +87,9 @@ func newTenant(nodeTypes []software.NodeType) (tenant, error) {
 		}
 		if model.Link == catalogue.LinkRack && n.GPU.IMEX != spec.IMEXHost {
 			t.computeDomains = append(t.computeDomains, n)
+		}
+		if n.HasFeatureGate(wellknown.GateHostManagedIMEX) {
+			t.hostIMEX = append(t.hostIMEX, n)
 		}
 	}
 	return t, nil

@@ -78,7 +78,7 @@ func (t tenant) operatorValues() (map[string]any, error) {
 	tolerated := manifest.Tolerations(tolerations(all))
 	values := map[string]any{
 		"daemonsets":             map[string]any{"tolerations": tolerated},
-		"node-feature-discovery": map[string]any{"worker": map[string]any{"tolerations": tolerated}},
+		"node-feature-discovery": map[string]any{"worker": map[string]any{"tolerations": manifest.Tolerations(software.AddTolerations(discoveryDefaults, tolerations(all)))}},
 		"driver":                 t.driverValues(),
 		"toolkit":                map[string]any{"enabled": toolkit},
 		"mig":                    map[string]any{"strategy": strategy},

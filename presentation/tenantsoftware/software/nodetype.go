@@ -119,6 +119,18 @@ func Tolerations(vendorTaint string, nodeTypes []NodeType) []corev1.Toleration {
 	return append([]corev1.Toleration{first}, rest...)
 }
 
+// AddTolerations returns the tolerations behind those that a chart has by default: a list in the values of a chart replaces the chart's own. Without
+// it: the pods leave nodes that they were on before, such as those of the control plane.
+func AddTolerations(defaults, more []corev1.Toleration) []corev1.Toleration {
+	out := slices.Clone(defaults)
+	for _, t := range more {
+		if !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
 func nodeTolerations(nodeTypes []NodeType) []corev1.Toleration {
 	var out []corev1.Toleration
 	add := func(t corev1.Toleration) {
