@@ -82,9 +82,14 @@ func (c *tenant) driver() {
 // samplePlugin starts the sample's device plugin for partitioned GPUs on one node, with a MIG strategy of its own.
 func (c *tenant) samplePlugin(node, strategy string) *appsv1.DaemonSet {
 	c.t.Helper()
-	set, ok := sample(c.t, "nvidia-device-plugin.yaml")[1].(*appsv1.DaemonSet)
-	if !ok {
-		c.t.Fatal("the sample is no DaemonSet")
+	var set *appsv1.DaemonSet
+	for _, object := range sample(c.t, "nvidia-device-plugin.yaml") {
+		if one, is := object.(*appsv1.DaemonSet); is && strings.HasPrefix(one.Name, "nvidia-device-plugin-daemonset-mig") {
+			set = one
+		}
+	}
+	if set == nil {
+		c.t.Fatal("the sample has no device plugin for partitioned GPUs")
 	}
 	labels := map[string]string{"name": "plugin-" + node}
 	set.Name, set.Spec.Selector.MatchLabels, set.Spec.Template.Labels = "plugin-"+node, labels, labels

@@ -158,7 +158,9 @@ const featuresDirectory = "/etc/kubernetes/node-feature-discovery/features.d"
 func featureDiscoveryDaemonSet(g software.Group[devicePluginSettings]) any {
 	container := corev1.Container{
 		Name: "gpu-feature-discovery", Image: devicePluginImage, Command: []string{"gpu-feature-discovery"},
-		Env:             []corev1.EnvVar{manifest.Env("FAIL_ON_INIT_ERROR", "false"), manifest.Env("MIG_STRATEGY", g.Settings.migStrategy), manifest.Env("NVIDIA_MIG_MONITOR_DEVICES", "all")},
+		Env: []corev1.EnvVar{manifest.Env("FAIL_ON_INIT_ERROR", "false"), manifest.Env("MIG_STRATEGY", g.Settings.migStrategy), manifest.Env("NVIDIA_MIG_MONITOR_DEVICES", "all"),
+			// By default it makes NodeFeature objects, whose kind and right are those of node feature discovery's chart (cmd/gpu-feature-discovery).
+			manifest.Env("GFD_USE_NODE_FEATURE_API", "false")},
 		SecurityContext: manifest.Privileged(),
 		VolumeMounts:    []corev1.VolumeMount{manifest.Mount("output-dir", featuresDirectory), manifest.Mount("host-sys", "/sys")},
 	}

@@ -125,8 +125,12 @@ func mountedConfig(ctx context.Context, pod *corev1.Pod, read Reader, key string
 	return "", fmt.Errorf("no mounted ConfigMap has %s", key)
 }
 
+// discoverGPUs simulates GPU feature discovery. Where it writes files, node feature discovery makes labels of them, and no test has both on a node.
 func (h Host) discoverGPUs(ctx context.Context, pod *corev1.Pod, read Reader) (Result, error) {
 	labels, err := h.nvidiaHost().FeatureLabels(ctx, h.withSelectedConfig(pod), read)
+	if option(pod, "use-node-feature-api", "GFD_USE_NODE_FEATURE_API") == "false" {
+		return Result{}, err
+	}
 	return Result{Labels: labels}, err
 }
 
