@@ -164,6 +164,7 @@ func draV1(dra *v1alpha1.DRASpec) object {
 		form.setText("devices", dra.Devices, "GPU")
 		form.setObject("sharing", sharingV1(dra.Sharing))
 		form.setLayout(dra.Layout)
+		form.setText("driverRelease", dra.DriverRelease, "")
 		form.setTexts("featureGates", sorted(dra.FeatureGates))
 	}
 	return form

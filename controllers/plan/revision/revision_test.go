@@ -79,6 +79,9 @@ func TestTheDigestSeesWhatShapesANodeAndNothingElse(t *testing.T) {
 		"a feature gate": func(in *Inputs) {
 			in.NodeType.Spec.GPU.Presentation.DRA = &v1alpha1.DRASpec{FeatureGates: []string{"DynamicMIG"}}
 		},
+		"the release of the DRA driver": func(in *Inputs) {
+			in.NodeType.Spec.GPU.Presentation.DRA = &v1alpha1.DRASpec{DriverRelease: "0.4.1"}
+		},
 		"partitions": func(in *Inputs) {
 			in.NodeType.Spec.GPU.Presentation.Partitions = &v1alpha1.PartitionSpec{Compute: "CPX", Memory: "NPS1"}
 		},
@@ -158,7 +161,7 @@ var known = []struct {
 	{v1alpha1.VGPULicence{}, "TokenSecretRef FeatureType"},
 	{v1alpha1.MIGSpec{}, "Strategy Advertise Layout"},
 	{v1alpha1.MIGLayout{}, "GPUs Profiles"},
-	{v1alpha1.DRASpec{}, "Driver Devices Sharing Layout FeatureGates"},
+	{v1alpha1.DRASpec{}, "Driver Devices Sharing Layout DriverRelease FeatureGates"},
 	{v1alpha1.PartitionSpec{}, "Compute Memory ResourceNaming"},
 	{v1alpha1.GenericSpec{}, "ResourceName ResourcesPerDevice KernelArguments Modules Blacklist Packages DRA"},
 	{v1alpha1.GenericDRA{}, "Driver DeviceClass Type"},
