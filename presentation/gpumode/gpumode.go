@@ -18,6 +18,14 @@ func FileAndUnit(mode []string, vendorUnits ...v1alpha1.SystemdUnit) (v1alpha1.N
 	return v1alpha1.NodeFile{Path: scriptPath, Mode: "0755", Content: strings.Join(append(lines, ""), "\n")}, v1alpha1.SystemdUnit{Name: UnitName, Content: unitContent(vendorUnits)}
 }
 
+// StartBefore returns the unit so that the services start after it at boot. Without it: a service that uses the GPUs starts while their mode changes,
+// which fails.
+func StartBefore(unit v1alpha1.SystemdUnit, services ...string) v1alpha1.SystemdUnit {
+	const before = "Before=kubelet.service\n"
+	unit.Content = strings.Replace(unit.Content, before, before+"Before="+strings.Join(services, " ")+"\n", 1)
+	return unit
+}
+
 func unitContent(vendorUnits []v1alpha1.SystemdUnit) string {
 	after := "systemd-modules-load.service"
 	for _, u := range vendorUnits {

@@ -93,10 +93,8 @@ func (l *nodeLayout) nodePlan(r spec.Request, migSpec v1alpha1.MIGSpec, model ca
 		}
 		return p
 	}
-	mode := []string{
-		"# Partition the GPUs as ordered before kubelet starts. The instances are gone after every boot.",
-		"nvidia-mig-parted apply --config-file " + configFile + " --hooks-file " + hooksFile + " --selected-config " + configName,
-	}
+	mode := nvidia.MIGChangeScript("# Partition the GPUs as ordered before kubelet starts. The instances are gone after every boot.",
+		"nvidia-mig-parted apply --config-file "+configFile+" --hooks-file "+hooksFile+" --selected-config "+configName)
 	if migSpec.Strategy == wellknown.MIGStrategyNone {
 		mode = nvidia.UnpartitionedScript(model, r.GPU.Count)
 	}
@@ -171,7 +169,7 @@ const (
 // packageDropIn keeps the service of mig-parted's package, where the image has it, from applying its own configuration.
 const packageDropIn = "/etc/systemd/system/nvidia-mig-manager.service.d/90-ingot.conf"
 
-// emptyHooks keeps mig-parted from stopping services, kubelet among them. No service uses the GPUs when it runs.
+// emptyHooks keeps mig-parted from stopping services, kubelet among them. The script that runs it stops those that use GPUs.
 const emptyHooks = "version: v1\nhooks: {}\n"
 
 func (l *nodeLayout) configFiles() []v1alpha1.NodeFile {

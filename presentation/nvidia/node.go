@@ -40,6 +40,9 @@ func NodePlan(r spec.Request, model catalogue.Model, mode []string) v1alpha1.Nod
 		blacklist = append(blacklist, "nvidia_drm")
 	}
 	file, unit := gpumode.FileAndUnit(append(mode, interconnectScript(r, model)...), units...)
+	if model.Geometry != nil {
+		unit = gpumode.StartBefore(unit, clientUnits()...)
+	}
 	return v1alpha1.NodePlan{
 		KernelArguments: []string{NouveauBlacklistArgument},
 		Modules:         v1alpha1.KernelModules{Load: load, Blacklist: blacklist},
@@ -159,20 +162,19 @@ func MIGEnabledScript() []string {
 }
 
 func migModeScript(comment, mode, state, word string) []string {
-	return []string{
-		comment,
+	return MIGChangeScript(comment,
 		"wrong() {",
-		"\tnvidia-smi --query-gpu=index,mig.mode.current --format=csv,noheader | grep -v ', " + state + "$'",
+		"\tnvidia-smi --query-gpu=index,mig.mode.current --format=csv,noheader | grep -v ', "+state+"$'",
 		"}",
-		"nvidia-smi -mig " + mode,
+		"nvidia-smi -mig "+mode,
 		"if wrong >/dev/null; then",
 		"\tnvidia-smi --gpu-reset",
 		"fi",
 		"if left=$(wrong); then",
-		"\techo \"MIG mode is not " + word + " (GPU, mode): $left\" >&2",
+		"\techo \"MIG mode is not "+word+" (GPU, mode): $left\" >&2",
 		"\texit 1",
 		"fi",
-	}
+	)
 }
 
 // SetMIGManagerConfig changes the plan so that the operator's MIG manager applies the named configuration, after the node has
