@@ -88,7 +88,7 @@ func addIngotKeys(root *yaml.Node, in Input) error {
 		return err
 	}
 	appendTo(root, "ssh_authorized_keys", scalars(in.SSHKeys)...)
-	appendTo(root, "packages", scalars(in.Plan.Packages)...)
+	appendTo(root, "packages", scalars(packageNames(in))...)
 	appendFiles(root, append(planFiles(in.Plan), files...))
 	appendTo(root, "runcmd", runCommands(in.Plan)...)
 	return nil

@@ -266,6 +266,9 @@ func Check(in Input) error {
 	}
 	switch in.Kind {
 	case "", v1alpha1.UserDataCloudInit:
+		if err := checkSystem(in); err != nil {
+			return err
+		}
 		return Validate(in.Layers, in.SSHKeys, in.Plan)
 	case v1alpha1.UserDataIgnition:
 		config, err := ignitionConfig(in)
