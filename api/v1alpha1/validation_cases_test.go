@@ -292,6 +292,9 @@ var schemaCases = []struct{ kind, bad, want string }{
 	{"NodePool", "{spec: {replicas: -1}}", "spec.replicas"},
 	{"NodePool", "{spec: {replicas: 10001}}", "spec.replicas"},
 	{"NodeProvider", "{spec: {erase: {onRelease: Shred}}}", "spec.erase.onRelease"},
+	{"NodeProvider", "{spec: {redfish: {inspect: agent}}}", "spec.redfish.inspect"},
+	{"NodeProvider", "{spec: {inspect: Agent}}", "unknown-field"},
+	{"HostRecord", "{status: {wanted: {number: 1, operation: Inspect, inspector: Person, since: '2026-01-01T00:00:00.000000Z', deadline: '2026-01-01T00:00:00.000000Z'}}}", "status.wanted.inspector"},
 	{"TenantCluster", "{spec: {kubeconfigSecretRef: null}}", "spec.kubeconfigSecretRef"},
 	{"Machine", "{status: {phase: Failed}}", "status.phase"},
 }

@@ -73,6 +73,15 @@ func TestTheAgentLooksBeforeAHostIsAvailable(t *testing.T) {
 	r.await(s, "it was looked at again", func(h *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool {
 		return inState(metal3.StateAvailable)(h, record) && record.Status.Wanted.Number == 4 && h.Labels[v1alpha1.LabelGPUCount] == "8"
 	})
+
+	// The rest of its life is as without the look: an installation, and an erase, after which the host is available at once.
+	r.claim(s, "m1", 1, v1alpha1.EraseMetadata)
+	r.await(s, "it is provisioned", inState(metal3.StateProvisioned))
+	r.unassign(s)
+	_, record = r.await(s, "it is available again", inState(metal3.StateAvailable))
+	if w := record.Status.Wanted; w.Number != 6 || w.Operation != string(hardware.OpErase) || s.State().Power != hardware.PowerOff {
+		t.Errorf("attempt %+v, power %s: expected the erase as number 6, and nothing after it", w, s.State().Power)
+	}
 }
 
 func TestAManagerWithoutMetal3sHardwareDataGoesOn(t *testing.T) {

@@ -86,6 +86,9 @@ type Config struct {
 	// FirstByteTimeout is how long an image server may be asked in vain for the first byte. 0 means 75 seconds. Without it: the address is wrong
 	// and its packets vanish, and the server that is installed tries for ten minutes before anybody hears of it.
 	FirstByteTimeout time.Duration
+
+	// inventoryErr is why the inventory that was registered is not complete; nil: it is.
+	inventoryErr error
 }
 
 // String returns a text without the token, so that printing a Config shows no secret.
@@ -144,6 +147,7 @@ func Run(ctx context.Context, config Config) (ExitAction, error) {
 	if err != nil {
 		// An incomplete inventory is better than a server that does not register.
 		config.Log.Warn("reading the inventory", "error", err)
+		config.inventoryErr = err
 	}
 	client, err := newClient(config)
 	if err != nil {
@@ -203,6 +207,9 @@ func runAndReport(ctx context.Context, config Config, client *client, instructio
 // runOperation carries out the operation of the instructions and writes into the result what it did.
 func runOperation(ctx context.Context, config Config, client *client, reports *reporter, instructions protocol.Instructions, result *protocol.Result) (err error) {
 	if instructions.Operation == hardware.OpInspect {
+		if config.inventoryErr != nil {
+			result.Message = fmt.Sprintf("the inventory is not complete: %v", config.inventoryErr)
+		}
 		return nil
 	}
 	disks, unusable, err := config.Disks(ctx)
