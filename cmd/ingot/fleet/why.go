@@ -264,7 +264,7 @@ var nextSteps = map[string]string{
 	v1alpha1.ReasonBootAddressWrong:        "correct spec.redfish.netboot.address of the NodeProvider: its condition BootServiceReachable says what answers there",
 	v1alpha1.ReasonBootNetworkInvalid:      "correct what the message names: an annotation of HOST, or spec.redfish.netboot.network of its NodeProvider",
 	v1alpha1.ReasonSameServer:              "two hosts are one server, and what runs there keeps running: delete or correct the host that is wrong, not the one that has this Machine; ingot hosts names both",
-	v1alpha1.ReasonServerIsOn:              "see what runs on HOST, and power it off by its BMC; to have it without the agent's look: annotate it inspect.metal3.io=disabled",
+	v1alpha1.ReasonServerIsOn:              "see what runs on HOST, and power it off by its BMC; or set its spec.inspectionMode to disabled to have it without the agent's look",
 	v1alpha1.ReasonServerOff:               "look at the power supplies of HOST and at its BMC's log: the condition's message says why the server is still off",
 	v1alpha1.ReasonPoweredOff:              "when the work on HOST is done: ingot drain MACHINE --undo",
 	string(hardware.ReasonSecureBootOn):    "turn Secure Boot off in the firmware of HOST, by the setting that the message names, or serve it signed programs and set spec.redfish.netboot.secureBoot of its NodeProvider to Signed",

@@ -254,7 +254,7 @@ func (p *planner) reportFailure() result {
 // wayWithoutAttempt returns what a person can do who does not want the failed attempt any more.
 func (p *planner) wayWithoutAttempt() string {
 	if p.tableState() == metal3.StateInspecting {
-		return "the annotation " + metal3.InspectAnnotationPrefix + " the value " + metal3.InspectAnnotationValueDisabled + " to go without this look"
+		return wayWithoutInspection
 	}
 	return "release the host"
 }

@@ -7,6 +7,9 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
+// wayWithoutInspection is what a person can do who does not need the inspection.
+const wayWithoutInspection = "set its spec.inspectionMode to " + string(metal3.InspectionModeDisabled) + " to go without this look"
+
 // inspectionAttempt and agentInspectionAttempt return an attempt without a number and times.
 func inspectionAttempt() v1alpha1.WantedAttempt {
 	return v1alpha1.WantedAttempt{Operation: string(hardware.OpInspect)}
@@ -72,8 +75,7 @@ func (p *planner) waitForPowerOff(a v1alpha1.WantedAttempt) result {
 		return waitResult("the power-off", p.Timeouts.PollInterval)
 	}
 	p.setError(metal3.InspectionError, v1alpha1.ReasonServerIsOn, "the agent looks at the hardware before the host is available, for which the server must be off, and it is on: it is left as it is, "+
-		"because nobody knows what runs on it. Power it off by its BMC, or give the annotation "+metal3.InspectAnnotationPrefix+" the value "+metal3.InspectAnnotationValueDisabled+
-		" to go without this look")
+		"because nobody knows what runs on it. Power it off by its BMC, or "+wayWithoutInspection)
 	return waitResult("the power-off", p.Timeouts.RetryBase)
 }
 

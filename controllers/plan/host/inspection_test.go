@@ -100,7 +100,7 @@ func TestALookThatFailsEndsWithThePowerOffAndIsTriedAgain(t *testing.T) {
 		{name: "after a pause the agent is booted again", facts: silent(off, 1).with(later(DefaultTimeouts().RetryBase)), state: inspecting, check: beginsLook(5)},
 		{name: "three failures are enough", facts: silent(off, 3).with(later(DefaultTimeouts().InspectAgent)), state: inspecting, error: metal3.InspectionError, message: reason,
 			check: func(t *testing.T, d Decision) {
-				for _, text := range []string{v1alpha1.AnnotationRetry, "inspect.metal3.io", "disabled"} {
+				for _, text := range []string{v1alpha1.AnnotationRetry, "spec.inspectionMode to disabled"} {
 					if !strings.Contains(d.Status.ErrorMessage, text) {
 						t.Errorf("%q does not name %s", d.Status.ErrorMessage, text)
 					}
