@@ -2,10 +2,12 @@ package nvme
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/selferase"
@@ -99,6 +101,82 @@ func TestTheStateOfASanitizeIsRead(t *testing.T) {
 		if got, err := parseSanitizeLog(data); err != nil || got != expected {
 			t.Errorf("status %#x: %+v, %v, expected %+v", status, got, err, expected)
 		}
+	}
+}
+
+// estimating is a disk with these SANICAP and the Sanitize Status log page with estimates of 100, 200 and 300 seconds for overwrite, block erase and crypto
+// erase, unless override is set for all.
+func estimating(sanicap, override uint32) *Drive {
+	return &Drive{Namespace: 1, Admin: func(command Command) error {
+		switch {
+		case command.Opcode == opGetLogPage && sanicap == 0:
+			return errors.New("status 0x9: the disk has no such log page")
+		case command.Opcode == opGetLogPage:
+			for i, seconds := range []uint32{100, 200, 300} {
+				binary.LittleEndian.PutUint32(command.Data[8+4*i:], cmp.Or(override, seconds))
+			}
+		case command.CDW10 == cnsController:
+			copy(command.Data, controllerData(0, 2, sanicap, 0))
+		}
+		return nil
+	}}
+}
+
+func TestTheDisksEstimateIsThatOfTheMethod(t *testing.T) {
+	const block, crypto = hardware.MethodSanitizeBlock, hardware.MethodSanitizeCrypto
+	for name, c := range map[string]struct {
+		drive  *Drive
+		method hardware.EraseMethod
+		want   time.Duration
+	}{
+		"block erase":                  {estimating(3, 0), block, 200 * time.Second},
+		"crypto erase":                 {estimating(3, 0), crypto, 300 * time.Second},
+		"the disk does not say":        {estimating(3, 0xFFFFFFFF), block, 0},
+		"a day and more":               {estimating(3, 100_000), crypto, 100_000 * time.Second},
+		"a format ends when it began":  {estimating(3, 0), hardware.MethodFormat, 0},
+		"a disk without sanitize":      {estimating(0, 0), block, 0},
+		"a controller that is silent":  {&Drive{Admin: func(Command) error { return errors.New("no answer") }}, block, 0},
+		"the overwrite has no meaning": {estimating(4, 0), block, 0},
+	} {
+		if got := c.drive.Estimate(c.method); got != c.want {
+			t.Errorf("%s: %s, expected %s", name, got, c.want)
+		}
+	}
+	if got := parseEstimate(make([]byte, 15), block); got != 0 {
+		t.Errorf("a log page that is cut off: %s", got)
+	}
+}
+
+// Without the check of both: a disk that keeps the old data of blocks, or ignores the request, counts as erased by a discard.
+func TestADiscardProvesZerosOnlyWhereTheDiskSaysSo(t *testing.T) {
+	const deallocates = 1 << 2
+	for name, c := range map[string]struct {
+		oncs   uint16
+		dlfeat byte
+		want   bool
+	}{
+		"deallocated blocks read as zeros":               {deallocates, 0b001, true},
+		"and more features are there":                    {deallocates | 0b1001, 0b11_001, true},
+		"the value is not said":                          {deallocates, 0b000, false},
+		"deallocated blocks read as ones":                {deallocates, 0b010, false},
+		"a reserved value":                               {deallocates, 0b011, false},
+		"write zeroes deallocates, the value is unknown": {deallocates, 0b01_000, false},
+		"the controller deallocates nothing":             {0b1, 0b001, false},
+	} {
+		drive := &Drive{Namespace: 7, Admin: func(command Command) error {
+			if command.CDW10 == cnsController {
+				binary.LittleEndian.PutUint16(command.Data[520:], c.oncs)
+			} else if command.Namespace == 7 {
+				command.Data[33] = c.dlfeat
+			}
+			return nil
+		}}
+		if got := drive.HasZerosAfterDiscard(); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if (&Drive{Admin: func(Command) error { return errors.New("no answer") }}).HasZerosAfterDiscard() {
+		t.Error("a controller that does not answer proves zeros")
 	}
 }
 
