@@ -27,8 +27,15 @@ type Instance struct {
 	UUID  string
 }
 
-// MemoryMiB returns the instance's share of the model's memory; the driver keeps a little of it.
+// measuredMiB has the memory of instances of an H100 with 80 GB by their slots, as NVML says it. Others are their share of the model's memory,
+// of which the driver keeps a little.
+var measuredMiB = map[int]int64{1: 9984, 8: 81152}
+
+// MemoryMiB returns the memory of the instance.
 func (i Instance) MemoryMiB(of Model) int64 {
+	if measured, is := measuredMiB[i.Profile.Slots]; is && of.MemoryMiB == 81559 {
+		return measured
+	}
 	return of.MemoryMiB * int64(i.Profile.Slots) / memorySlots
 }
 

@@ -20,6 +20,16 @@ type pluginConfig struct {
 	sharing map[string]sharing
 }
 
+// hasMPS reports whether pods share GPUs by MPS.
+func (c pluginConfig) hasMPS() bool {
+	for _, s := range c.sharing {
+		if s.kind == "mps" {
+			return true
+		}
+	}
+	return false
+}
+
 // sharing registers each device several times, possibly under another name.
 type sharing struct {
 	replicas int64

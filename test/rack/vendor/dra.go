@@ -3,6 +3,7 @@ package vendor
 import (
 	"cmp"
 	"context"
+	"crypto/sha1"
 	"errors"
 	"fmt"
 	"maps"
@@ -242,17 +243,26 @@ func (h Host) vfioDevices() ([]resourcev1.Device, error) {
 		if g.MIG {
 			continue
 		}
+		// A GPU without NVIDIA's driver tells no UUID, so that the driver makes one of the address (cmd/gpu-kubelet-plugin/nvlib.go).
+		id := nameUUID(g.Address)
 		enabled := false
 		out = append(out, resourcev1.Device{
 			Name: fmt.Sprint("gpu-vfio-", i),
 			Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
-				"type": stringAttribute("vfio"), "uuid": stringAttribute(g.UUID), "deviceID": stringAttribute("0x" + g.DeviceID), "vendorID": stringAttribute("0x10de"), "productName": stringAttribute(g.Model.Product),
+				"type": stringAttribute("vfio"), "uuid": stringAttribute(id), "deviceID": stringAttribute("0x" + g.DeviceID), "vendorID": stringAttribute("0x10de"), "productName": stringAttribute(g.Model.Product),
 				"iommuFDEnabled": {BoolValue: &enabled}, "resource.kubernetes.io/pciBusID": stringAttribute(g.Address),
 			},
 			Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"addressableMemory": mebibytes(g.Model.MemoryMiB)},
 		})
 	}
 	return out, nil
+}
+
+// nameUUID returns the UUID of a name in the namespace of domain names: version 5 of RFC 9562, which google/uuid calls NewSHA1.
+func nameUUID(name string) string {
+	sum := sha1.Sum([]byte("\x6b\xa7\xb8\x10\x9d\xad\x11\xd1\x80\xb4\x00\xc0\x4f\xd4\x30\xc8" + name))
+	sum[6], sum[8] = sum[6]&0x0f|0x50, sum[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
 // dynamicDevices returns every placement of every profile (KEP-4815) and, from Hopper on, each whole GPU. On Ampere the MIG
@@ -282,6 +292,10 @@ func (h Host) dynamicDevices() ([]resourcev1.Device, error) {
 			for _, start := range p.Starts {
 				device := migDevice(g, gpu.Instance{Profile: p, Start: start}, maps.Clone(common))
 				delete(device.Attributes, "uuid") // there is no instance yet
+				for slot := range start + p.Slots {
+					// The driver says them as counters that the device consumes.
+					delete(device.Capacity, resourcev1.QualifiedName(fmt.Sprint("memorySlice", slot)))
+				}
 				out = append(out, device)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,13 +40,13 @@ func (h Host) FeatureLabels(ctx context.Context, pod *corev1.Pod, configMap func
 		"nvidia.com/cuda.driver-version.full": h.NVIDIADriver,
 		"nvidia.com/gpu.family":               strings.ReplaceAll(strings.ToLower(first.Model.Architecture), " ", "-"),
 		"nvidia.com/mig.capable":              fmt.Sprint(first.HasMIGMode()),
-		"nvidia.com/mps.capable":              fmt.Sprint(!first.MIG),
+		"nvidia.com/mps.capable":              fmt.Sprint(config.hasMPS() && !first.MIG),
 		"nvidia.com/vgpu.present":             fmt.Sprint(first.Virtual),
 	}
 	for i, part := range strings.SplitN(h.NVIDIADriver, ".", 3) {
 		out["nvidia.com/cuda.driver-version."+[]string{"major", "minor", "revision"}[i]] = part
 	}
-	if config.migStrategy != "" {
+	if config.migStrategy != "" && config.migStrategy != "none" {
 		out["nvidia.com/mig.strategy"] = config.migStrategy
 	}
 	h.addGPULabels(out, config)
@@ -70,6 +71,9 @@ func (h Host) addGPULabels(out map[string]string, config pluginConfig) {
 	}
 	first := h.GPUs[0].Model
 	set("nvidia.com/gpu", first.Product, first.MemoryMiB, len(h.GPUs), prefix+"gpu")
+	if config.migStrategy == "mixed" && !slices.ContainsFunc(h.GPUs, func(g *gpu.GPU) bool { return !g.MIG }) {
+		out["nvidia.com/gpu.replicas"] = "0" // A GPU in MIG mode is given to nobody.
+	}
 	switch config.migStrategy {
 	case "single":
 		instances := h.migInstances()
