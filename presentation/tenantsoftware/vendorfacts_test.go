@@ -105,3 +105,47 @@ func TestMPSByClaimsMayRunItsDaemons(t *testing.T) {
 		}
 	}
 }
+
+// TestNoImageIsPulledFromElsewhereThanItsMirror walks the objects of every NodeType, and the values that name images in charts.
+func TestNoImageIsPulledFromElsewhereThanItsMirror(t *testing.T) {
+	mirrors, err := software.ParseMirrors([]string{"nvcr.io=r.example.com/n", "registry.k8s.io=r.example.com/k", "docker.io=r.example.com/d"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	images := 0
+	for name, n := range nodeTypes(t) {
+		components, err := tenantsoftware.Components([]software.NodeType{n})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range components {
+			for _, o := range c.Objects {
+				mirrors.Apply(o.Object)
+				text, err := json.Marshal(o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				images += strings.Count(string(text), "r.example.com/")
+				for _, registry := range []string{"nvcr.io", "registry.k8s.io", "docker.io"} {
+					if strings.Contains(string(text), registry) {
+						t.Errorf("%s: %s %s pulls from %s: %s", name, o.GetKind(), o.GetName(), registry, text)
+					}
+				}
+			}
+		}
+	}
+	if images < 20 {
+		t.Errorf("only %d images have a mirror", images)
+	}
+	charts, err := tenantsoftware.Charts([]software.NodeType{nodeTypes(t)["h100-dra"], nodeTypes(t)["h100-sxm-8"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range charts {
+		mirrors.ApplyToChart(&c)
+		text, err := json.Marshal(c.Values)
+		if err != nil || !strings.Contains(string(text), `"image":{"repository":"r.example.com/`) {
+			t.Errorf("%v: the values of %s name no mirror: %s", err, c.Name, text)
+		}
+	}
+}

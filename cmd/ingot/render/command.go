@@ -18,6 +18,7 @@ type options struct {
 	flags                 offline.Flags
 	machine, host, output string
 	tenant, chart         string
+	mirrors               []string
 }
 
 // Command is `ingot render`.
@@ -55,6 +56,7 @@ there. No cluster is asked: what is not known is a placeholder, which standard e
 	f.StringVar(&opts.host, "host", "", "name of the BareMetalHost in the files (default: the Machine's)")
 	f.StringVar(&opts.tenant, "tenant", "", "TenantCluster whose NodePools say which NodeTypes, for operator-values and operator-manifests")
 	f.StringVar(&opts.chart, "chart", "", "chart or release whose values are printed alone")
+	f.StringSliceVar(&opts.mirrors, "mirror", nil, "registry or path of one, and where nodes pull instead, for operator-values and operator-manifests: nvcr.io=registry.example.com/nvcr")
 	f.StringVarP(&opts.output, "output", "o", "", strings.Join(outputs, ", "))
 	return c
 }
@@ -66,8 +68,8 @@ func runCommand(cmd *cobra.Command, opts options) error {
 	if slices.Contains(tenantDocuments, opts.output) {
 		return runSoftware(cmd, opts)
 	}
-	if opts.tenant != "" || opts.chart != "" {
-		return cli.Usagef(cmd, "--tenant and --chart: expected --output %s", strings.Join(tenantDocuments, " or "))
+	if opts.tenant != "" || opts.chart != "" || len(opts.mirrors) > 0 {
+		return cli.Usagef(cmd, "--tenant, --chart and --mirror: expected --output %s", strings.Join(tenantDocuments, " or "))
 	}
 	if problems := validation.IsDNS1123Subdomain(opts.machine); len(problems) > 0 {
 		return cli.Usagef(cmd, "--machine %s: expected the name of a Machine such as training-1", opts.machine)

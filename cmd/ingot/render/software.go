@@ -37,13 +37,12 @@ func runSoftware(cmd *cobra.Command, opts options) error {
 	if err != nil {
 		return err
 	}
-	var out bytes.Buffer
-	if opts.output == operatorManifests {
-		err = writeManifests(&out, nodeTypes)
-	} else {
-		err = writeCharts(&out, nodeTypes, opts.chart)
-	}
+	mirrors, err := software.ParseMirrors(opts.mirrors)
 	if err != nil {
+		return cli.Usagef(cmd, "--mirror: %v", err)
+	}
+	var out bytes.Buffer
+	if err := writeSoftware(&out, nodeTypes, opts, mirrors); err != nil {
 		return fmt.Errorf("render %s: %w", opts.output, err)
 	}
 	for _, note := range append(tenantsoftware.Notes(nodeTypes), softwareNotes(nodeTypes, opts.output)...) {
@@ -56,6 +55,13 @@ func runSoftware(cmd *cobra.Command, opts options) error {
 	}
 	_, err = cmd.OutOrStdout().Write(out.Bytes())
 	return err
+}
+
+func writeSoftware(out *bytes.Buffer, nodeTypes []software.NodeType, opts options, mirrors software.Mirrors) error {
+	if opts.output == operatorManifests {
+		return writeManifests(out, nodeTypes, mirrors)
+	}
+	return writeCharts(out, nodeTypes, opts.chart, mirrors)
 }
 
 // softwareNotes returns notes about NodeTypes that need more than what is printed, or nothing.
@@ -72,12 +78,15 @@ func softwareNotes(nodeTypes []software.NodeType, output string) []string {
 	return out
 }
 
-func writeManifests(out *bytes.Buffer, nodeTypes []software.NodeType) error {
+func writeManifests(out *bytes.Buffer, nodeTypes []software.NodeType, mirrors software.Mirrors) error {
 	parts, err := tenantsoftware.Components(nodeTypes)
 	if err != nil {
 		return err
 	}
 	for _, p := range parts {
+		for _, o := range p.Objects {
+			mirrors.Apply(o.Object)
+		}
 		text, err := p.YAML()
 		if err != nil {
 			return err
@@ -88,7 +97,7 @@ func writeManifests(out *bytes.Buffer, nodeTypes []software.NodeType) error {
 }
 
 // writeCharts writes one document with the values of each chart, and one for each object that is applied with them.
-func writeCharts(out *bytes.Buffer, nodeTypes []software.NodeType, name string) error {
+func writeCharts(out *bytes.Buffer, nodeTypes []software.NodeType, name string, mirrors software.Mirrors) error {
 	all, err := tenantsoftware.Charts(nodeTypes)
 	if err != nil {
 		return err
@@ -99,6 +108,7 @@ func writeCharts(out *bytes.Buffer, nodeTypes []software.NodeType, name string) 
 		if name != "" && c.Name != name && c.Release != name {
 			continue
 		}
+		mirrors.ApplyToChart(&c)
 		if err := writeChart(out, c); err != nil {
 			return err
 		}

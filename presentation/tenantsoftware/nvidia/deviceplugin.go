@@ -19,7 +19,9 @@ import (
 // NVIDIA's device plugin, release 0.20.0: its chart and its image.
 const (
 	devicePluginVersion         = "0.20.0"
-	devicePluginImage           = "nvcr.io/nvidia/k8s-device-plugin:v" + devicePluginVersion
+	devicePluginRepository      = "nvcr.io/nvidia/k8s-device-plugin"
+	devicePluginImage           = devicePluginRepository + ":v" + devicePluginVersion
+	discoveryRepository         = "registry.k8s.io/nfd/node-feature-discovery"
 	devicePluginChartRepository = "https://nvidia.github.io/k8s-device-plugin"
 	// devicePluginConfigMap is the name of the ConfigMap with the plugin's configurations.
 	devicePluginConfigMap = "nvidia-device-plugin-configs"
@@ -238,7 +240,8 @@ func (t tenant) devicePluginCharts() ([]software.Chart, error) {
 	for _, g := range groups {
 		tolerated := tolerations(g.NodeTypes)
 		c := software.Chart{
-			Name: "nvidia-device-plugin", Repository: devicePluginChartRepository, Version: devicePluginVersion,
+			Repositories: map[string]string{"image.repository": devicePluginRepository, "nfd.image.repository": discoveryRepository},
+			Name:         "nvidia-device-plugin", Repository: devicePluginChartRepository, Version: devicePluginVersion,
 			Release: "nvidia-device-plugin" + g.Settings.suffix(), Namespace: "nvidia-device-plugin" + g.Settings.suffix(),
 			Values: map[string]any{
 				"migStrategy": g.Settings.migStrategy, "affinity": manifest.Affinity(v1alpha1.LabelNodeType, software.Names(g.NodeTypes)), "tolerations": manifest.Tolerations(software.AddTolerations(devicePluginDefaults, tolerated)),

@@ -258,7 +258,8 @@ func (t tenant) draDriverChart(settings draDriverSettings) software.Chart {
 		plugin["nodeSelector"] = map[string]any{wellknown.LabelDRAKubeletPlugin: "true"}
 	}
 	c := software.Chart{
-		Name: "dra-driver-nvidia-gpu", Repository: chartRepository, Version: settings.release, Release: draDriverName, Namespace: draDriverName,
+		Repositories: map[string]string{"image.repository": draDriverRepository},
+		Name:         "dra-driver-nvidia-gpu", Repository: chartRepository, Version: settings.release, Release: draDriverName, Namespace: draDriverName,
 		Values: map[string]any{
 			"nvidiaDriverRoot": settings.driverRoot, "gpuResourcesEnabledOverride": gpus,
 			"resources":     map[string]any{"gpus": map[string]any{"enabled": gpus}, "computeDomains": domains},

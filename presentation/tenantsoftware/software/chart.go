@@ -24,6 +24,8 @@ type Chart struct {
 	Namespace string
 	// Values for helm install --values.
 	Values map[string]any
+	// Repositories of images by the path of the value that names them, as the chart has them by default; empty: they are not known.
+	Repositories map[string]string
 	// Objects to apply after the chart is installed, because the chart may bring their kinds.
 	Objects []*unstructured.Unstructured
 	// Warnings say what is not certain, and what users must add.
