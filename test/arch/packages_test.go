@@ -16,7 +16,6 @@ const smallPackageLines = 100
 // smallPackages are the small packages with one importer that stay, each with its reason.
 var smallPackages = map[string]string{
 	"controllers/hardware/netboot/routers": "each protocol of a server that boots is one package",
-	"controllers/hardware/netboot/tftp":    "each protocol of a server that boots is one package",
 	"presentation/tenantsoftware/kubevirt": "the software of each vendor in tenant clusters is one package",
 	"test/controlplane/internal/bootstrap": "it holds what kubeadm writes into a cluster, apart from what starts the processes of the control plane",
 }

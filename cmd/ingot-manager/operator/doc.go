@@ -24,6 +24,8 @@
 //	ingot_machine_phase_seconds          histogram  phase                     how long Machines stayed in a phase that they left
 //	ingot_machine_actions_total          counter    action, succeeded         side effects of Machines' lives
 //	ingot_boot_events_total              counter    event                     boot documents (boot, wait, hold, exit), stranger, limited, another-agent, wrong-server
+//	ingot_boot_dhcp_requests_total       counter    stage, answer             DHCP requests; stage is PXE, HTTP, iPXE or system, answer offer, ack, nak, none, stranger or failed
+//	ingot_boot_tftp_requests_total       counter    result                    TFTP requests: sent, refused, size-only or failed
 //	ingot_host_attempt_duration_seconds  histogram  operation, state, reason  ended attempts on hosts; reason "" when it succeeded
 //	ingot_verdicts_total                 counter    result                    verdicts whose result changed
 //	ingot_gate_actions_total             counter    action, reason            gates lifted and placed

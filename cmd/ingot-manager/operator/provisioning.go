@@ -174,6 +174,7 @@ func (p *provisioning) serveDHCP(ctx context.Context, address netip.Addr) error 
 	}
 	return dhcp.Serve(ctx, dhcp.Options{
 		Network: network, Interface: p.settings.Interface, NoteStranger: p.noteStranger, Log: p.log.With("protocol", "DHCP"),
+		Count: func(stage dhcp.Stage, answer string) { sessions.CountDHCP(string(stage), answer) },
 		Find: func(ctx context.Context, mac string, relay netip.Addr) (dhcp.Host, bool, error) {
 			return p.find(ctx, mac, relay, address)
 		},
@@ -234,7 +235,7 @@ func (p *provisioning) serveTFTP(ctx context.Context, address netip.Addr) error 
 	if err != nil {
 		return fmt.Errorf("TFTP: %w: may this program use the port (CAP_NET_BIND_SERVICE)?", err)
 	}
-	return tftp.Serve(ctx, conn, programFiles{os.DirFS(p.settings.Programs)}, p.log.With("protocol", "TFTP"))
+	return tftp.Serve(ctx, conn, programFiles{os.DirFS(p.settings.Programs)}, p.log.With("protocol", "TFTP"), sessions.CountTFTP)
 }
 
 const (

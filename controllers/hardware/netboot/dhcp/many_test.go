@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,12 +49,23 @@ func numbered(i int) net.HardwareAddr {
 func TestAThousandServersThatAskAtOnceAreAnswered(t *testing.T) {
 	const clients, firstStranger = 1000, 0x10000
 	var seen strangers.List
+	var offers, strange, others atomic.Int32
 	server := &Server{ctx: t.Context(), options: Options{
 		Network: Network{
 			Server: netip.MustParseAddr("10.20.0.2"), BootURL: "http://10.20.0.2:8090", Programs: map[iana.Arch]Program{iana.EFI_X86_64: {File: "snponly.efi"}},
 			Lease: &LeaseSettings{Prefix: netip.MustParsePrefix("10.20.0.0/16"), Time: time.Hour},
 		},
 		Interface: "eth1", Log: slog.New(slog.DiscardHandler), NoteStranger: func(s strangers.Sighting) { seen.Note(s, time.Now()) },
+		Count: func(stage Stage, answer string) {
+			switch {
+			case stage == StagePXE && answer == AnswerOffer:
+				offers.Add(1)
+			case stage == StagePXE && answer == AnswerStranger:
+				strange.Add(1)
+			default:
+				others.Add(1)
+			}
+		},
 		Find: func(_ context.Context, mac string, _ netip.Addr) (Host, bool, error) {
 			hardware, err := net.ParseMAC(mac)
 			if err != nil {
@@ -84,6 +96,9 @@ func TestAThousandServersThatAskAtOnceAreAnswered(t *testing.T) {
 	}
 	if len(conn.byMAC) != clients {
 		t.Errorf("%d answers for %d hosts: strangers were answered", len(conn.byMAC), clients)
+	}
+	if offers.Load() != clients || strange.Load() != clients || others.Load() != 0 {
+		t.Errorf("%d offers, %d strangers and %d others are counted", offers.Load(), strange.Load(), others.Load())
 	}
 	all, _ := seen.Changed()
 	if len(all) != strangers.Max || all[0].Architecture != iana.EFI_X86_64.String() || all[0].Vendor != "PXEClient:Arch:00007" || all[0].Interface != "eth1" {

@@ -33,9 +33,27 @@ type Options struct {
 	Find func(ctx context.Context, mac string, relay netip.Addr) (host Host, found bool, err error)
 	// NoteStranger is called for a request of a stranger that wants to boot from the network; nil: nothing.
 	NoteStranger func(strangers.Sighting)
+	// Count is called for each request, for metrics; nil: nothing. answer is one of the Answer constants; both have few values, whatever is sent.
+	Count func(stage Stage, answer string)
 	// Log gets a line for each answer; nil: nothing is logged.
 	Log *slog.Logger
 }
+
+// Answers to requests, as Options.Count is told them.
+const (
+	AnswerOffer = "offer"
+	AnswerAck   = "ack"
+	AnswerNak   = "nak"
+	// AnswerNone is given to a known host whose request is for another server, or has nothing to boot here.
+	AnswerNone = "none"
+	// AnswerStranger is none, because the MAC address is nobody's.
+	AnswerStranger = "stranger"
+	// AnswerFailed is none, because the host cannot be looked up or has no address left, or the answer could not be sent.
+	AnswerFailed = "failed"
+)
+
+// answerNames are the counted names of message types.
+var answerNames = map[dhcpv4.MessageType]string{dhcpv4.MessageTypeOffer: AnswerOffer, dhcpv4.MessageTypeAck: AnswerAck, dhcpv4.MessageTypeNak: AnswerNak}
 
 // Server answers DHCP requests.
 type Server struct {
@@ -47,6 +65,9 @@ type Server struct {
 func Serve(ctx context.Context, options Options) error {
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
+	}
+	if options.Count == nil {
+		options.Count = func(Stage, string) {}
 	}
 	s := &Server{options: options, ctx: ctx}
 	ports := []int{dhcpv4.ServerPort}
@@ -85,20 +106,23 @@ func Serve(ctx context.Context, options Options) error {
 // handler returns the function that answers the packets of one port.
 func (s *Server) handler(isProxyPort bool) server4.Handler {
 	return func(conn net.PacketConn, peer net.Addr, request *dhcpv4.DHCPv4) {
-		reply := s.answer(request, isProxyPort)
-		if reply == nil {
-			return
+		reply, name := s.answer(request, isProxyPort)
+		if reply != nil {
+			if _, err := conn.WriteTo(reply.ToBytes(), s.destination(peer, request, reply, isProxyPort)); err != nil {
+				name = AnswerFailed
+				s.options.Log.Warn("a DHCP answer could not be sent", "mac", request.ClientHWAddr, "error", err)
+			}
 		}
-		if _, err := conn.WriteTo(reply.ToBytes(), s.destination(peer, request, reply, isProxyPort)); err != nil {
-			s.options.Log.Warn("a DHCP answer could not be sent", "mac", request.ClientHWAddr, "error", err)
+		if name != "" {
+			s.options.Count(StageOf(request), name)
 		}
 	}
 }
 
-// answer finds the host and returns the answer, nil for none.
-func (s *Server) answer(request *dhcpv4.DHCPv4, isProxyPort bool) *dhcpv4.DHCPv4 {
+// answer finds the host and returns the answer, nil for none, and the name that it is counted by, empty for a packet that is no request.
+func (s *Server) answer(request *dhcpv4.DHCPv4, isProxyPort bool) (reply *dhcpv4.DHCPv4, name string) {
 	if request.OpCode != dhcpv4.OpcodeBootRequest || len(request.ClientHWAddr) != 6 {
-		return nil
+		return nil, ""
 	}
 	mac := request.ClientHWAddr.String()
 	relay, _ := netip.AddrFromSlice(request.GatewayIPAddr.To4())
@@ -108,19 +132,19 @@ func (s *Server) answer(request *dhcpv4.DHCPv4, isProxyPort bool) *dhcpv4.DHCPv4
 	host, found, err := s.options.Find(s.ctx, mac, relay)
 	if err != nil {
 		s.options.Log.Warn("a DHCP request is not answered", "mac", mac, "error", err)
-		return nil
+		return nil, AnswerFailed
 	}
 	if !found {
 		if s.options.NoteStranger != nil && StageOf(request) != StageSystem {
 			s.options.NoteStranger(s.sighting(request, mac, relay))
 		}
-		return nil
+		return nil, AnswerStranger
 	}
-	reply := s.options.Network.of(host).Answer(request, host.Address, isProxyPort)
-	if reply != nil {
-		s.options.Log.Info("DHCP", "mac", mac, "asked", request.MessageType(), "stage", StageOf(request), "answer", reply.MessageType(), "address", reply.YourIPAddr, "boots", reply.BootFileNameOption())
+	if reply = s.options.Network.of(host).Answer(request, host.Address, isProxyPort); reply == nil {
+		return nil, AnswerNone
 	}
-	return reply
+	s.options.Log.Info("DHCP", "mac", mac, "asked", request.MessageType(), "stage", StageOf(request), "answer", reply.MessageType(), "address", reply.YourIPAddr, "boots", reply.BootFileNameOption())
+	return reply, answerNames[reply.MessageType()]
 }
 
 // sighting returns what is noted of a stranger's request.

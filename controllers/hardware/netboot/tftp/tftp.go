@@ -23,8 +23,20 @@ const (
 	maxBlock = 1468
 )
 
-// Serve serves the files to whoever asks at conn until ctx ends. A name that is not in files is refused, however it is written.
-func Serve(ctx context.Context, conn net.PacketConn, files fs.FS, log *slog.Logger) error {
+// Results of requests, as the function that counts them is told.
+const (
+	ResultSent = "sent"
+	// ResultRefused is that of a name that is not in the files.
+	ResultRefused = "refused"
+	// ResultSizeOnly is that of a client that asked for the size and ended the transfer, as firmware does before it asks for the file.
+	ResultSizeOnly = "size-only"
+	// ResultFailed is that of a client that went away, or of a file that cannot be read.
+	ResultFailed = "failed"
+)
+
+// Serve serves the files to whoever asks at conn until ctx ends. A name that is not in files is refused, however it is written. count is called with the
+// result of each request.
+func Serve(ctx context.Context, conn net.PacketConn, files fs.FS, log *slog.Logger, count func(result string)) error {
 	server := tftp.NewServer(func(name string, out io.ReaderFrom) error {
 		err := send(name, out, files)
 		var client net.IP
@@ -36,12 +48,16 @@ func Serve(ctx context.Context, conn net.PacketConn, files fs.FS, log *slog.Logg
 		line := log.With("file", fmt.Sprintf("%q", limit(name)), "client", client)
 		switch {
 		case err == nil:
+			count(ResultSent)
 			line.Info("TFTP")
 		case errors.Is(err, fs.ErrNotExist):
+			count(ResultRefused)
 			line.Debug("TFTP: refused, because there is no such file") // Anybody may ask for names without end.
 		case isSizeProbe(err):
+			count(ResultSizeOnly)
 			line.Debug("TFTP: the client asked for the size")
 		default:
+			count(ResultFailed)
 			line.Info("TFTP", "error", err)
 		}
 		return err

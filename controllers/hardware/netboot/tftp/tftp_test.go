@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net"
 	"strings"
 	"sync"
@@ -21,6 +22,17 @@ import (
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
+	// results are what was counted.
+	results map[string]int
+}
+
+func (l *lines) count(result string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.results == nil {
+		l.results = map[string]int{}
+	}
+	l.results[result]++
 }
 
 func (l *lines) Write(p []byte) (int, error) {
@@ -45,7 +57,7 @@ func start(t *testing.T, files fs.FS) (address string, log *lines, stop func()) 
 	log = &lines{}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- Serve(ctx, conn, files, slog.New(slog.NewTextHandler(log, nil))) }()
+	go func() { ended <- Serve(ctx, conn, files, slog.New(slog.NewTextHandler(log, nil)), log.count) }()
 	var once sync.Once
 	stop = func() {
 		once.Do(func() {
@@ -85,6 +97,9 @@ func TestOnlyTheFilesAreServed(t *testing.T) {
 		t.Error("a file can be written")
 	}
 	stop()
+	if want := map[string]int{ResultSent: 4, ResultRefused: 8}; !maps.Equal(log.results, want) {
+		t.Errorf("counted %v, expected %v", log.results, want)
+	}
 	if n := strings.Count(log.String(), "\n"); n != 4 {
 		t.Errorf("%d lines in the log, want one for each file that was served:\n%s", n, log)
 	}
@@ -119,6 +134,9 @@ func TestFirmwareThatAsksForTheSizeIsNoError(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop() // It returns when the transfer has ended.
+	if want := map[string]int{ResultSizeOnly: 1}; !maps.Equal(log.results, want) {
+		t.Errorf("counted %v, expected %v", log.results, want)
+	}
 	if log.String() != "" {
 		t.Errorf("the log says: %s", log)
 	}
