@@ -248,3 +248,32 @@ func FuzzAlias(f *testing.F) {
 		}
 	})
 }
+
+// RHEL's packages have the image beside the modules, below /usr/lib, and modules as .ko.xz. Ubuntu's have it in /boot, and modules as .ko.zst.
+func TestTheTreesOfOtherDistributionsAreRead(t *testing.T) {
+	rhel, ubuntu := fstest.MapFS{}, fstest.MapFS{}
+	for name, f := range tree(t) {
+		rest, isModule := strings.CutPrefix(name, "lib/modules/6.1/")
+		switch {
+		case isModule:
+			rhel["usr/lib/modules/5.14.0-427.el9.x86_64/"+rest] = f
+			ubuntu["usr/lib/modules/6.8.0-45-generic/"+rest] = f
+		case strings.HasPrefix(name, "boot/config-"):
+			rhel["usr/lib/modules/5.14.0-427.el9.x86_64/config"] = f
+			ubuntu["boot/config-6.8.0-45-generic"] = f
+		default:
+			rhel["usr/lib/modules/5.14.0-427.el9.x86_64/vmlinuz"] = f
+			ubuntu["boot/vmlinuz-6.8.0-45-generic"] = f
+		}
+	}
+	for release, files := range map[string]fstest.MapFS{"5.14.0-427.el9.x86_64": rhel, "6.8.0-45-generic": ubuntu} {
+		k := read(t, files)
+		if k.Release != release || k.Architecture != "amd64" || !bytes.Equal(k.Image(), imageAMD64()) {
+			t.Errorf("%s: read as %s for %s", release, k.Release, k.Architecture)
+		}
+		needed, err := k.Closure(k.Serving("pci:v00001000d00000097sv0sd0bc01sc07i00"))
+		if err != nil || !slices.Equal(needed, []string{"a", "late", "raid_class", "sum"}) {
+			t.Errorf("%s: the device needs %v, %v", release, needed, err)
+		}
+	}
+}
