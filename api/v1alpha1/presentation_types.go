@@ -266,7 +266,11 @@ type DRASpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Layout []MIGLayout `json:"layout,omitempty"`
-	// driverRelease of NVIDIA's DRA driver that the tenant runs; absent: 0.5.0. Releases differ in their feature gates.
+	// driverRelease of NVIDIA's DRA driver that the tenant runs; absent: 0.5.0. A feature gate that the release lacks is refused.
+	//
+	//   - 0.4.1: the release before, for clusters that have not moved.
+	//   - 0.5.0: IMEX daemons of the host are used by its setting imex.mode.
+	//
 	// +optional
 	// +kubebuilder:validation:Enum="0.4.1";"0.5.0"
 	DriverRelease string `json:"driverRelease,omitempty"`

@@ -79,18 +79,22 @@ func (c *tenant) driver() {
 	})
 }
 
+// partitionedPlugin returns the sample's device plugin for partitioned GPUs.
+func partitionedPlugin(t testing.TB) *appsv1.DaemonSet {
+	t.Helper()
+	for _, object := range sample(t, "nvidia-device-plugin.yaml") {
+		if set, is := object.(*appsv1.DaemonSet); is && strings.HasPrefix(set.Name, "nvidia-device-plugin-daemonset-mig") {
+			return set
+		}
+	}
+	t.Fatal("the sample has no device plugin for partitioned GPUs")
+	return nil
+}
+
 // samplePlugin starts the sample's device plugin for partitioned GPUs on one node, with a MIG strategy of its own.
 func (c *tenant) samplePlugin(node, strategy string) *appsv1.DaemonSet {
 	c.t.Helper()
-	var set *appsv1.DaemonSet
-	for _, object := range sample(c.t, "nvidia-device-plugin.yaml") {
-		if one, is := object.(*appsv1.DaemonSet); is && strings.HasPrefix(one.Name, "nvidia-device-plugin-daemonset-mig") {
-			set = one
-		}
-	}
-	if set == nil {
-		c.t.Fatal("the sample has no device plugin for partitioned GPUs")
-	}
+	set := partitionedPlugin(c.t)
 	labels := map[string]string{"name": "plugin-" + node}
 	set.Name, set.Spec.Selector.MatchLabels, set.Spec.Template.Labels = "plugin-"+node, labels, labels
 	set.Spec.Template.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
