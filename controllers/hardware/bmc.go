@@ -48,6 +48,16 @@ type BMC interface {
 	// ejects such images. Images with other names are somebody else's and stay; it fails with Conflict where they take every slot, and with
 	// Unsupported where the BMC has none.
 	SetVirtualMedia(ctx context.Context, imageURL string) error
+	// SetPinnedBootOnce makes the next boot load the EFI program at the URL, whose last part is PinnedFileName, by UEFI HTTP boot. It fails with
+	// Unsupported where the BMC cannot pin a URL, or does not keep it. No error has the last parts of the URL, which are a secret.
+	SetPinnedBootOnce(ctx context.Context, programURL string) error
+	// SetPinnedBootAlways does the same for every boot until ClearBoot, where the BMC offers that, and otherwise for the next one.
+	SetPinnedBootAlways(ctx context.Context, programURL string) error
+	// ClearPinnedBoot takes out a URL that Ingot has pinned. The URLs of others stay.
+	ClearPinnedBoot(ctx context.Context) error
+	// SetBootAuthorities makes the firmware trust these authorities, in PEM, for HTTPS boot, and no other ones with BootAuthorityName. It fails with
+	// Unsupported where the BMC does not take them.
+	SetBootAuthorities(ctx context.Context, authorities []byte) error
 	// SecureBoot returns whether the next boot enforces Secure Boot, and the name of the setting that decides it. A BMC that does not tell returns
 	// SecureBootUnknown and no error.
 	SecureBoot(ctx context.Context) (state SecureBootState, setting string, err error)
@@ -101,11 +111,22 @@ const (
 	BootNetwork BootSource = "Network"
 	BootDisk    BootSource = "Disk"
 	BootMedia   BootSource = "VirtualMedia"
+	BootPinned  BootSource = "PinnedHTTP"
 )
+
+// HasOwnImage reports whether a server that boots from the source gets an image of its own for each boot, with the token in it. It then asks for no boot
+// document.
+func (s BootSource) HasOwnImage() bool { return s == BootMedia || s == BootPinned }
 
 // MediaFileName is the last part of the URLs of the boot images that Ingot inserts as virtual media. Media are recognized by it, because the boot
 // service may have had another address when an image was inserted, and a person may have inserted an image of his own.
 const MediaFileName = "ingot-agent.iso"
+
+// PinnedFileName is the same for the EFI programs whose URLs Ingot pins for UEFI HTTP boot. Firmware knows an EFI program by the ending.
+const PinnedFileName = "ingot-agent.efi"
+
+// BootAuthorityName is the common name of the authorities of the boot service's certificate. The certificates that firmware trusts are recognized by it.
+const BootAuthorityName = "ingot-boot-authority"
 
 // Inventory describes the hardware of a server, as far as it is known. An empty field is unknown.
 type Inventory struct {

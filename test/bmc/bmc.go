@@ -72,6 +72,10 @@ type BMC struct {
 	sessionsMade int
 	// boot is the override that the system shows, future the one that its settings object shows until the server boots.
 	boot, future bootOverride
+	// bootedURI is the URI that the last boot loads its program from.
+	bootedURI string
+	// certificates are those for HTTPS boot, in PEM; empty: one that was deleted.
+	certificates []string
 	// settling is how many requests to power on are still refused.
 	settling int
 	// media is the URL of the inserted image; empty: none.

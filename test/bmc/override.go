@@ -1,6 +1,7 @@
 package bmc
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -14,7 +15,9 @@ import (
 // bootOverride is a boot source override with the number of its changes, from which its ETag is made.
 type bootOverride struct {
 	enabled, target, mode string
-	version               int
+	// uri is HttpBootUri; empty: null.
+	uri     string
+	version int
 }
 
 // newOverride returns the override that a BMC starts with.
@@ -72,12 +75,20 @@ func (b *BMC) TakeBoot() hardware.BootSource {
 		set.enabled, set.target = "Disabled", "None"
 		set.version++
 	}
-	b.boot = *set
+	if taken.target == "UefiHttp" && b.options.Personality.Boot.HTTPBootURI == URITaken {
+		set.uri = ""
+	}
+	b.boot, b.bootedURI = *set, ""
 	if taken.enabled == "Disabled" || taken.mode == "Legacy" && b.options.Personality.Boot.Mode != BootModeAbsent {
 		return ""
 	}
 	switch taken.target {
-	case "Pxe", "UefiHttp":
+	case "UefiHttp":
+		if b.bootedURI = taken.uri; taken.uri != "" {
+			return hardware.BootPinned
+		}
+		return hardware.BootNetwork
+	case "Pxe":
 		return hardware.BootNetwork
 	case "Hdd":
 		return hardware.BootDisk
@@ -100,6 +111,14 @@ func (b *BMC) bootDocument(o bootOverride, lists bool) map[string]any {
 	boot := map[string]any{"BootSourceOverrideEnabled": o.enabled, "BootSourceOverrideTarget": target}
 	if rules.Mode != BootModeAbsent {
 		boot["BootSourceOverrideMode"] = o.mode
+	}
+	if rules.HTTPBootURI != "" {
+		if boot[memberHTTPURI] = nil; o.uri != "" {
+			boot[memberHTTPURI] = o.uri
+		}
+	}
+	if rules.Certificates != "" {
+		boot["Certificates"] = ref(pathCertificates)
 	}
 	if lists {
 		b.addBootLists(boot)
@@ -152,8 +171,10 @@ func (b *BMC) patchBoot(w http.ResponseWriter, r *http.Request, path string, bod
 			Enabled *string `json:"BootSourceOverrideEnabled"`
 			Target  *string `json:"BootSourceOverrideTarget"`
 			Mode    *string `json:"BootSourceOverrideMode"`
+			URI     any     `json:"HttpBootUri"`
 		}
 	}
+	hasURI := bytes.Contains(body, []byte(memberHTTPURI))
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	personality := b.options.Personality
@@ -184,7 +205,18 @@ func (b *BMC) patchBoot(w http.ResponseWriter, r *http.Request, path string, bod
 			*member = *value
 		}
 	}
-	if change.Boot.Target == nil && personality.Boot.AlwaysContinuous {
+	if hasURI {
+		uri, _ := change.Boot.URI.(string)
+		if status, key, message := personality.Boot.checkURI(uri, change.Boot.URI == nil); status != 0 {
+			b.refuse(w, status, key, message)
+			return
+		}
+		next.uri = uri
+		if personality.Boot.HTTPBootURI == URIDropped || personality.Boot.HTTPBootURI == URIUnremovable && uri == "" {
+			next.uri = b.override().uri
+		}
+	}
+	if change.Boot.Target == nil && personality.Boot.AlwaysContinuous && !hasURI {
 		writeText(w, http.StatusBadRequest, "Missing the BootSourceOverrideTarget and/or BootSourceOverrideMode element")
 		return
 	}

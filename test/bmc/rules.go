@@ -30,7 +30,45 @@ type BootRules struct {
 	LoadsAfter int `json:"loadsAfter"`
 	// SuccessBody answers a change with 200 and a body that has an error object with the message Success (iLO).
 	SuccessBody bool `json:"successBody"`
+	// HTTPBootURI is how HttpBootUri is treated.
+	HTTPBootURI URIRule `json:"httpBootURI"`
+	// Certificates is how the collection of certificates for HTTPS boot is treated.
+	Certificates CertificateRule `json:"certificates"`
 }
+
+// URIRule is how a BMC treats HttpBootUri. Empty: its Boot has none.
+type URIRule string
+
+// Treatments of HttpBootUri.
+const (
+	// URITaken means that it can be set, and is null again after the boot that it was set for.
+	URITaken URIRule = "Taken"
+	// URIKept means that it can be set, and stays until somebody removes it.
+	URIKept URIRule = "Kept"
+	// URIDropped means that it is accepted and stays what it was.
+	URIDropped URIRule = "Dropped"
+	// URIRefused means that it is read-only. The refusal quotes the value.
+	URIRefused URIRule = "Refused"
+	// URIEmptyText means that null is refused: an empty text removes it.
+	URIEmptyText URIRule = "EmptyText"
+	// URIUnremovable means that it can be set and not be removed.
+	URIUnremovable URIRule = "Unremovable"
+)
+
+// CertificateRule is how a BMC treats certificates for HTTPS boot. Empty: its Boot has no collection of them.
+type CertificateRule string
+
+// Treatments of certificates for HTTPS boot.
+const (
+	// CertificatesTaken means that they are added and shown with their text.
+	CertificatesTaken CertificateRule = "Taken"
+	// CertificatesFingerprinted means that they are added and shown by their fingerprint alone.
+	CertificatesFingerprinted CertificateRule = "Fingerprinted"
+	// CertificatesRefused means that adding one is answered with 400.
+	CertificatesRefused CertificateRule = "Refused"
+	// CertificatesDropped means that one is accepted and not listed.
+	CertificatesDropped CertificateRule = "Dropped"
+)
 
 // Override is a boot source override. Empty members are Disabled, None and UEFI.
 type Override struct {

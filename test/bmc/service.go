@@ -72,6 +72,8 @@ func (b *BMC) route(w http.ResponseWriter, r *http.Request, path string, body []
 			b.get(w, r, path)
 		case r.Method == http.MethodDelete && strings.HasPrefix(path, pathSessions+"/"):
 			b.logOut(w, path)
+		case strings.HasPrefix(path, pathCertificates) && (r.Method == http.MethodPost || r.Method == http.MethodDelete):
+			b.changeCertificates(w, r, path, body)
 		default:
 			b.refuse(w, http.StatusMethodNotAllowed, "ActionNotSupported", "The action is not supported by the resource.")
 		}

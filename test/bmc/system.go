@@ -14,6 +14,9 @@ func (b *BMC) resource(path string, power hardware.PowerState) (document map[str
 	if document, found = b.sessionDocument(path); found {
 		return document, true
 	}
+	if document, found = b.certificateDocument(path); found {
+		return document, true
+	}
 	document, found = b.tree[path]
 	switch path {
 	case "/redfish":

@@ -12,16 +12,22 @@ import (
 
 const opBoot = "set boot override"
 
+// The values of BootSourceOverrideEnabled in the order in which they are tried.
+var (
+	onceFirst   = []string{enabledOnce, enabledContinuous}
+	alwaysFirst = []string{enabledContinuous, enabledOnce}
+)
+
 // SetBootOnce implements hardware.BMC. It reads the override back and fails with Unsupported or Conflict when the BMC reports none or
 // another one. Example: the firmware accepts the override Pxe and drops it. The server would then boot the disk of the former tenant
 // instead of the agent, and nobody would notice before the time-out of the boot.
 func (b *bmc) SetBootOnce(ctx context.Context, source hardware.BootSource) error {
-	return b.call(ctx, opBoot, func(c *conn) error { return c.setBoot(source, []string{enabledOnce, enabledContinuous}) })
+	return b.call(ctx, opBoot, func(c *conn) error { return c.setBoot(source, "", onceFirst) })
 }
 
 // SetBootAlways implements hardware.BMC, with the same check.
 func (b *bmc) SetBootAlways(ctx context.Context, source hardware.BootSource) error {
-	return b.call(ctx, opBoot, func(c *conn) error { return c.setBoot(source, []string{enabledContinuous, enabledOnce}) })
+	return b.call(ctx, opBoot, func(c *conn) error { return c.setBoot(source, "", alwaysFirst) })
 }
 
 // ClearBoot implements hardware.BMC. Where an override cannot be disabled, it is set to the disk.
@@ -46,14 +52,14 @@ func (b *bmc) ClearBoot(ctx context.Context) error {
 	})
 }
 
-// setBoot sets the override for the source. enabled are the values of BootSourceOverrideEnabled to use, the first that the BMC offers. A BMC
+// setBoot sets the override for the source, with the URI for UEFI HTTP boot if that is not empty. enabled are the values of BootSourceOverrideEnabled to use, the first that the BMC offers. A BMC
 // that lists none may still refuse the first.
-func (c *conn) setBoot(source hardware.BootSource, enabled []string) error {
+func (c *conn) setBoot(source hardware.BootSource, uri string, enabled []string) error {
 	place, err := c.findBootPlace()
 	if err != nil {
 		return err
 	}
-	wanted, err := place.choose(source, enabled)
+	wanted, err := place.choose(source, uri, enabled)
 	if err != nil {
 		return c.bootError(err)
 	}
@@ -197,6 +203,9 @@ func (c *conn) writeOverride(o *bootObject, want override) error {
 	boot := map[string]any{memberEnabled: want.enabled}
 	if want.target != "" {
 		boot[memberTarget] = want.target
+	}
+	if want.uri != "" {
+		boot[memberHTTPURI] = want.uri
 	}
 	if o.hasMember(memberMode) {
 		boot[memberMode] = modeUEFI

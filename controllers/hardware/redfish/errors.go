@@ -71,17 +71,18 @@ var messageKinds = map[string]hardware.Kind{
 	"PSU501":  hardware.Conflict,
 }
 
-// classifyError returns the *hardware.Error for a failed call. Its text contains neither the credentials of the endpoint nor the token.
+// classifyError returns the *hardware.Error for a failed call. Its text contains neither the credentials of the endpoint, nor the token, nor the
+// secret of the call.
 func classifyError(op string, endpoint hardware.Endpoint, err error, state *callState, token string) error {
 	var typed *hardware.Error
 	if errors.As(err, &typed) {
 		if typed.Err != nil {
-			typed.Err = errors.New(redact(typed.Err.Error(), endpoint, token))
+			typed.Err = errors.New(redact(typed.Err.Error(), endpoint, token, state.secretOf()))
 		}
 		return typed
 	}
 	kind, text := describeError(err, state)
-	text = redact(text, endpoint, token)
+	text = redact(text, endpoint, token, state.secretOf())
 	if at := notBeforeOf(err); !at.IsZero() {
 		return &hardware.Error{Kind: kind, Op: op, Target: endpoint.Address, NotBefore: at, Err: errors.New(text)}
 	}
@@ -187,8 +188,8 @@ func statusKind(status int) hardware.Kind {
 }
 
 // redact returns the text without secrets, in one line and of limited length, so that it can be put into a status.
-func redact(text string, endpoint hardware.Endpoint, token string) string {
-	secrets := []string{endpoint.Password, token}
+func redact(text string, endpoint hardware.Endpoint, secrets ...string) string {
+	secrets = append([]string{endpoint.Password}, secrets...)
 	if len(endpoint.Username) > 2 { // shorter ones occur in any word
 		secrets = append(secrets, endpoint.Username)
 	}

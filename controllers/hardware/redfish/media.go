@@ -33,7 +33,7 @@ type mediaSlot struct {
 
 // SetVirtualMedia implements hardware.BMC.
 func (b *bmc) SetVirtualMedia(ctx context.Context, imageURL string) error {
-	return b.call(ctx, opMedia, func(c *conn) error {
+	return b.callWithSecret(ctx, opMedia, secretOfURL(imageURL), func(c *conn) error {
 		slots, err := c.readMediaSlots()
 		if err != nil {
 			return err

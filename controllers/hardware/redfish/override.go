@@ -13,6 +13,7 @@ const (
 	memberEnabled = "BootSourceOverrideEnabled"
 	memberTarget  = "BootSourceOverrideTarget"
 	memberMode    = "BootSourceOverrideMode"
+	memberHTTPURI = "HttpBootUri"
 	allowable     = "@Redfish.AllowableValues"
 
 	enabledDisabled   = "Disabled"
@@ -32,6 +33,7 @@ var bootTargets = map[hardware.BootSource][]string{
 	hardware.BootNetwork: {targetPxe},
 	hardware.BootDisk:    {targetHdd},
 	hardware.BootMedia:   {"UsbCd", "Cd", "CD/DVD", "Usb"},
+	hardware.BootPinned:  {targetHTTP},
 }
 
 // bootObject is a resource whose member Boot has the override or a part of it: a system or its settings object.
@@ -71,9 +73,9 @@ func (o *bootObject) offered(member string) []string {
 	return list
 }
 
-// override is a boot override that is wanted. An empty target is not sent.
+// override is a boot override that is wanted. An empty target is not sent, nor is an empty URI.
 type override struct {
-	enabled, target string
+	enabled, target, uri string
 }
 
 // offered returns the values that may be written to the member, from the resource that is changed or else from the other one.
@@ -84,25 +86,28 @@ func (p bootPlace) offered(member string) []string {
 	return p.other.offered(member)
 }
 
-// choose returns the overrides for the source, in the order in which they are tried: with each of the enabled values that the BMC offers.
-func (p bootPlace) choose(source hardware.BootSource, enabled []string) ([]override, error) {
+// choose returns the overrides for the source and the URI, in the order in which they are tried: with each of the enabled values that the BMC offers.
+func (p bootPlace) choose(source hardware.BootSource, uri string, enabled []string) ([]override, error) {
 	targets, ok := bootTargets[source]
 	if !ok {
 		return nil, hardware.Errorf(hardware.Invalid, "", "", "unknown boot source %q", source)
+	}
+	if uri != "" && p.withURI() == nil {
+		return nil, hardware.Errorf(hardware.Unsupported, "", "", "the BMC's Boot has no %s, so that no URL can be pinned for UEFI HTTP boot", memberHTTPURI)
 	}
 	offered := p.offered(memberTarget)
 	target := firstOffered(targets, offered)
 	if target == "" {
 		hint := ""
 		if source == hardware.BootNetwork && firstOffered([]string{targetHTTP}, offered) != "" {
-			hint = "; " + targetHTTP + " needs a boot service that serves UEFI's HTTP boot, which Ingot's does not do yet"
+			hint = "; " + targetHTTP + " is offered: PinnedHTTP among the ways of the NodeProvider uses it"
 		}
 		return nil, hardware.Errorf(hardware.Unsupported, "", "", "the BMC offers the boot targets %v, needed is one of %v%s", offered, targets, hint)
 	}
 	var wanted []override
 	for _, value := range enabled {
 		if value = firstOffered([]string{value}, p.offered(memberEnabled)); value != "" {
-			wanted = append(wanted, override{enabled: value, target: target})
+			wanted = append(wanted, override{enabled: value, target: target, uri: uri})
 		}
 	}
 	if len(wanted) == 0 {
@@ -127,7 +132,7 @@ func firstOffered(wanted, offered []string) string {
 // isSetTo reports whether the resource reports the override, for a UEFI boot. Example of what it refuses: an override Pxe that somebody has
 // left with the mode Legacy. The server would boot from the network as a BIOS does, and find no boot loader for it.
 func (o *bootObject) isSetTo(want override) bool {
-	return o.text(memberTarget) == want.target && o.text(memberEnabled) == want.enabled && !o.isLegacy()
+	return o.text(memberTarget) == want.target && o.text(memberEnabled) == want.enabled && !o.isLegacy() && (want.uri == "" || o.text(memberHTTPURI) == want.uri)
 }
 
 // isLegacy reports whether the resource reports a mode that is not UEFI.
@@ -152,7 +157,7 @@ func (want override) compare(after *bootObject) error {
 	isEnabled := enabled == enabledOnce || enabled == enabledContinuous
 	switch {
 	case isTarget && isEnabled && !after.isLegacy():
-		return nil
+		return want.compareURI(after)
 	case target == "":
 		return hardware.Errorf(hardware.Unsupported, "", "",
 			"the BMC accepted %s and reports no override (BootSourceOverrideTarget is null): restart the BMC, update its firmware, "+
@@ -164,6 +169,21 @@ func (want override) compare(after *bootObject) error {
 	}
 	// When the firmware reports the change late, the next call succeeds.
 	return hardware.Errorf(hardware.Conflict, "", "", "expected the override %s %s, the BMC reports %q %q", want.target, want.enabled, target, enabled)
+}
+
+// compareURI returns an error unless the resource has the URI that is wanted. The URIs are not in the error, because they are secrets.
+//
+// Without it: the BMC drops the URI, and the firmware boots by HTTP from whatever a DHCP server on the network names.
+func (want override) compareURI(after *bootObject) error {
+	seen := after.text(memberHTTPURI)
+	if want.uri == "" || seen == want.uri {
+		return nil
+	}
+	what := "none"
+	if seen != "" {
+		what = "another one"
+	}
+	return hardware.Errorf(hardware.Unsupported, "", "", "the BMC accepted a URL for UEFI HTTP boot and reports %s in %s: update its firmware, or choose another way to boot", what, memberHTTPURI)
 }
 
 // clearedOverrides returns the overrides that clear one, in the order in which they are tried: those that the BMC lists, or all where it

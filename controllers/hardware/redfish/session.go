@@ -45,7 +45,16 @@ type conn struct {
 // session, it runs work once more with the same one, because some BMCs do so in passing. It returns every failure as a *hardware.Error,
 // including a panic in the parser.
 func (b *bmc) call(ctx context.Context, op string, work func(*conn) error) error {
+	return b.callWithSecret(ctx, op, "", work)
+}
+
+// callWithSecret does the same for work that sends a secret, which no error repeats.
+//
+// Without it: a BMC refuses the URL of an image and quotes it in its answer, the answer becomes the message of the host, and everybody who may read
+// hosts can get the token of the agent.
+func (b *bmc) callWithSecret(ctx context.Context, op, secret string, work func(*conn) error) error {
 	ctx, state := withCallState(ctx)
+	state.secret = secret
 	s, err := b.client.acquireSession(b)
 	if err != nil {
 		return classifyError(op, b.endpoint, err, state, "")

@@ -41,6 +41,16 @@ type callState struct {
 	requests int
 	// last is the method and path of the last request.
 	last string
+	// secret is a part of what the call sends that a BMC may repeat in its answer; empty: there is none.
+	secret string
+}
+
+// secretOf returns the secret. The receiver may be nil.
+func (s *callState) secretOf() string {
+	if s == nil {
+		return ""
+	}
+	return s.secret
 }
 
 // lastRequest returns the last request as the beginning of an error text. The receiver may be nil.
@@ -135,7 +145,7 @@ func (w *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			continue
 		}
 		if r := newRefusal(req, resp, body, w.clock()); r != nil {
-			w.line.hold(r, redact(r.Error(), w.endpoint, w.token))
+			w.line.hold(r, redact(r.Error(), w.endpoint, w.token, state.secretOf()))
 			return nil, r
 		}
 		resp.Body = io.NopCloser(bytes.NewReader(body))

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/pin"
 )
 
@@ -76,7 +77,7 @@ func (p Pair) parse() (*x509.Certificate, error) {
 
 // newAuthority returns a self-signed authority.
 func newAuthority(now time.Time, times Times, random io.Reader) (Pair, error) {
-	template, err := newTemplate("ingot-boot-authority", now, times.AuthorityLife, times, random)
+	template, err := newTemplate(hardware.BootAuthorityName, now, times.AuthorityLife, times, random)
 	if err != nil {
 		return Pair{}, err
 	}
