@@ -60,6 +60,10 @@ const (
 	FindingBootWayRefused HostFindingReason = "BootWayRefused"
 	// FindingInventoryDiffers means that the agent has found other GPUs, less memory or fewer disks than the BMC reports. What the agent found is kept.
 	FindingInventoryDiffers HostFindingReason = "InventoryDiffers"
+	// FindingBootWaySilent means that no agent came up in two boots in a row by a way that the NodeProvider prefers, so that its next way is used.
+	FindingBootWaySilent HostFindingReason = "BootWaySilent"
+	// FindingBootNotEncrypted means that the firmware loads the agent by HTTP from its pinned URL, and not by HTTPS. The message says why.
+	FindingBootNotEncrypted HostFindingReason = "BootNotEncrypted"
 )
 
 // The condition of a HostRecord.
@@ -95,9 +99,11 @@ type HostFinding struct {
 	//   - NoAgentRegistered: the server fetched the agent's kernel and no agent has registered for some minutes.
 	//   - BootWayRefused: the BMC cannot boot the server in the preferred way, so that the next one is used.
 	//   - InventoryDiffers: the agent has found other GPUs, less memory or fewer disks than the BMC reports.
+	//   - BootWaySilent: no agent came up in two boots in a row by the preferred way, so that the next one is used.
+	//   - BootNotEncrypted: the firmware loads the agent by HTTP from its pinned URL, because it cannot be told to trust the boot service.
 	//
 	// +required
-	// +kubebuilder:validation:Enum=AnotherAgent;BootRequestedAgain;ServerDiffers;BootLoadFailed;KernelNotRequested;NoAgentRegistered;BootWayRefused;InventoryDiffers
+	// +kubebuilder:validation:Enum=AnotherAgent;BootRequestedAgain;ServerDiffers;BootLoadFailed;KernelNotRequested;NoAgentRegistered;BootWayRefused;InventoryDiffers;BootWaySilent;BootNotEncrypted
 	Reason HostFindingReason `json:"reason"`
 	// message says what was expected and what was seen, with the addresses.
 	// +required

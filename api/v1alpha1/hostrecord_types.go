@@ -198,13 +198,20 @@ type HostAttempt struct {
 	// openedAt is when the host was powered on for this attempt; the boot service answers from then until the deadline.
 	// +optional
 	OpenedAt *metav1.MicroTime `json:"openedAt,omitempty"`
-	// boots counts how often the boot document was served, or the host was powered on with a boot medium.
+	// boots counts how often the boot document was served, or the host was powered on with an image of its own: a boot medium or a pinned program.
 	// +optional
 	Boots int32 `json:"boots,omitempty"`
-	// bootWay is how the host was powered on for its current boot: VirtualMedia, or absent for the network.
+	// bootWay is how the host was powered on for its current boot: VirtualMedia, PinnedHTTP, or absent for the network.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	BootWay string `json:"bootWay,omitempty"`
+	// imageBoots is how many of boots were with an image of the host's own.
+	// +optional
+	ImageBoots int32 `json:"imageBoots,omitempty"`
+	// silentBoots are the last boots in a row by one way in which no agent came up; absent: there are none. An attempt that follows a failed one goes on
+	// with them, and one that follows a success begins with the first way of the NodeProvider.
+	// +optional
+	SilentBoots *SilentBoots `json:"silentBoots,omitempty"`
 	// agent that has registered in the current boot; absent until one has.
 	// +optional
 	Agent *HostAgent `json:"agent,omitempty"`
@@ -245,6 +252,16 @@ type HostAttempt struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Message string `json:"message,omitempty"`
+}
+
+// SilentBoots are boots in a row by one way in which no agent came up.
+type SilentBoots struct {
+	// way of the boots.
+	// +required
+	Way BootWay `json:"way"`
+	// boots is their number. After the second one the next way of the NodeProvider is used.
+	// +required
+	Boots int32 `json:"boots"`
 }
 
 // The limits of WantedAttempt.message and HostAttempt.message, and of HostRecordStatus.retrySeen, in bytes.

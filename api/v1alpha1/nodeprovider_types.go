@@ -135,11 +135,12 @@ type NetbootSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.contains('-----BEGIN CERTIFICATE-----') && !self.contains('PRIVATE KEY-----')",message="caBundle must be certificates in PEM, and no private key"
 	CABundle string `json:"caBundle,omitempty"`
 	// ways are how a server may boot Ingot's agent, in the order of preference; absent: Network. The next one is used where the BMC cannot do the first, which the
-	// HostRecord then reports as BootWayRefused.
+	// HostRecord then reports as BootWayRefused, and after two boots in a row in which no agent came up (BootWaySilent). An attempt that follows a success
+	// begins with the first way.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:MaxItems=3
 	Ways []BootWay `json:"ways,omitempty"`
 	// secureBoot says what is done with a server whose Secure Boot is on. Absent is Refuse.
 	//
@@ -168,16 +169,21 @@ const (
 
 // BootWay is a way to boot Ingot's agent on a server:
 //   - Network: PXE or HTTP boot of the boot NIC. Who knows the MAC address and is on that network can get the token of an attempt.
+//   - PinnedHTTP: UEFI HTTP boot from a URL for each boot that the BMC pins (ComputerSystem.Boot.HttpBootUri). The URL is a secret, so that who knows the MAC
+//     address gets no token. It is one of HTTPS where the BMC takes the authority of the boot service (Boot.Certificates), which BootNotEncrypted reports
+//     where it does not. The firmware needs DHCP for an address. Secure Boot refuses it, because the program is not signed.
 //   - VirtualMedia: a CD image for each boot, which the BMC reads from the boot service. It needs no DHCP where network is set, and gives no
 //     token to who knows the MAC address. Secure Boot refuses it, because the image is not signed.
 //
-// +kubebuilder:validation:Enum=Network;VirtualMedia
+// +kubebuilder:validation:Enum=Network;PinnedHTTP;VirtualMedia
 type BootWay string
 
 // Ways to boot the agent.
 const (
 	// BootWayNetwork is PXE or HTTP boot.
 	BootWayNetwork BootWay = "Network"
+	// BootWayPinnedHTTP is UEFI HTTP boot from a URL that the BMC pins.
+	BootWayPinnedHTTP BootWay = "PinnedHTTP"
 	// BootWayVirtualMedia is a CD image that the BMC presents to the server.
 	BootWayVirtualMedia BootWay = "VirtualMedia"
 )

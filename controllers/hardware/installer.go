@@ -50,7 +50,7 @@ type Host struct {
 	BootMAC string
 	// BMC is the endpoint of the management controller.
 	BMC Endpoint
-	// BootWays are the ways in which the agent may be booted, BootNetwork and BootMedia, in the order of preference. Empty means BootNetwork.
+	// BootWays are the ways in which the agent may be booted, BootNetwork, BootMedia and BootPinned, in the order of preference. Empty means BootNetwork.
 	BootWays []BootSource
 	// HasSignedBoot says that what the server boots over the network is signed for its Secure Boot. Without it a server whose Secure Boot is on is not
 	// powered on.

@@ -21,8 +21,8 @@ type bootServer struct {
 	tls     bootTLS
 	handler http.Handler
 	log     *slog.Logger
-	// mediaURL returns the URL of a boot medium.
-	mediaURL func(ctx context.Context, session netboot.Session, boot int) (string, error)
+	// service makes the URLs of boot images, beside what handler serves.
+	service *netboot.Service
 	// files must have the requiredFiles, or no server boots.
 	files         fs.FS
 	requiredFiles []string

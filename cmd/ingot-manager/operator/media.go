@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
+	"github.com/ingot-dev/ingot/imagebuilder/extent"
 	"github.com/ingot-dev/ingot/imagebuilder/iso"
 	"github.com/ingot-dev/ingot/imagebuilder/uki"
 )
@@ -30,31 +31,49 @@ type mediaMaker struct {
 	layout   *iso.Layout
 }
 
-// newMedia returns the function that makes boot media; nil when there is no EFI stub to make them with.
-func newMedia(boot settings.Boot) func(string) (io.ReadSeeker, error) {
+// bootImages makes images of the kernel command line: a CD image that boots the agent, and an EFI program that does. Both are nil when there is no EFI
+// stub to make them with.
+type bootImages struct {
+	medium, program func(commandLine string) (io.ReadSeeker, error)
+}
+
+// newBootImages returns the images that the settings allow.
+func newBootImages(boot settings.Boot) bootImages {
 	stub := boot.EFIStub
 	if stub == "" {
 		stub = filepath.Join(boot.Files, settings.EFIStubFile)
 		if _, err := os.Stat(stub); errors.Is(err, fs.ErrNotExist) {
-			return nil
+			return bootImages{}
 		}
 	}
 	m := &mediaMaker{stub: stub, files: os.DirFS(boot.Files), kernel: boot.Kernel, initrd: boot.Initrd}
-	return m.image
+	return bootImages{medium: m.medium, program: func(commandLine string) (io.ReadSeeker, error) {
+		program, _, err := m.program(commandLine)
+		if err != nil {
+			return nil, err
+		}
+		return program.Reader(), nil
+	}}
 }
 
-// image returns the CD image that boots the agent with the command line. It is read from the files when it is read.
-func (m *mediaMaker) image(commandLine string) (io.ReadSeeker, error) {
+// program returns the EFI program that boots the agent with the command line, and the layout of a CD with it. The files are read when it is read.
+func (m *mediaMaker) program(commandLine string) (*extent.Content, *iso.Layout, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.prepare(); err != nil {
-		return nil, fmt.Errorf("look at boot.efiStub and boot.files of the manager's configuration: %w", err)
+		return nil, nil, fmt.Errorf("look at boot.efiStub and boot.files of the manager's configuration: %w", err)
 	}
 	program, err := m.template.Image(commandLine)
+	return program, m.layout, err
+}
+
+// medium returns the CD image that boots the agent with the command line.
+func (m *mediaMaker) medium(commandLine string) (io.ReadSeeker, error) {
+	program, layout, err := m.program(commandLine)
 	if err != nil {
 		return nil, err
 	}
-	image, err := m.layout.Image(program, program.Size())
+	image, err := layout.Image(program, program.Size())
 	if err != nil {
 		return nil, err
 	}

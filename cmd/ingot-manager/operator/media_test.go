@@ -46,12 +46,16 @@ func readMedium(t *testing.T, media func(string) (io.ReadSeeker, error), command
 
 func TestMediaAreMadeOfTheFilesBesideTheKernel(t *testing.T) {
 	boot := bootFolder(t)
-	media := newMedia(boot)
+	media := newBootImages(boot).medium
 	content := readMedium(t, media, "ingot.token=one")
 	for _, want := range []string{"ingot.token=one", "initrd-one", "PRETTY_NAME=\"Ingot agent\""} {
 		if !bytes.Contains(content, []byte(want)) {
 			t.Errorf("the medium has no %q", want)
 		}
+	}
+	program := readMedium(t, newBootImages(boot).program, "ingot.token=one")
+	if !bytes.HasPrefix(program, []byte("MZ")) || !bytes.Contains(content, program) {
+		t.Error("the program is none of EFI, or not the one that is on the medium")
 	}
 	// A new ramdisk under the same name is in the next medium, also for a manager that runs.
 	fresh := filepath.Join(boot.Files, boot.Initrd)
@@ -70,12 +74,12 @@ func TestMediaAreMadeOfTheFilesBesideTheKernel(t *testing.T) {
 func TestWithoutAStubThereAreNoMedia(t *testing.T) {
 	boot := settings.Default().Boot
 	boot.Files = t.TempDir()
-	if newMedia(boot) != nil {
+	if newBootImages(boot).medium != nil {
 		t.Error("media without a stub")
 	}
 	// A stub that the configuration names is missed by name.
 	boot.EFIStub = filepath.Join(boot.Files, "other.stub")
-	media := newMedia(boot)
+	media := newBootImages(boot).medium
 	if media == nil {
 		t.Fatal("the configured stub is ignored")
 	}

@@ -33,6 +33,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
 	"github.com/ingot-dev/ingot/controllers"
+	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/direct"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot/agentlogs"
@@ -172,7 +173,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 		TotalMemory: tenantaccess.TotalMemory(debug.SetMemoryLimit(-1)),
 	})
 	err = controllers.Setup(mgr, controllers.Dependencies{
-		Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, MediaURL: boot.mediaURL, Timeouts: s.InstallerTimeouts(), Log: log.With("logger", "installer")}),
+		Installer: direct.New(installerOptions(s, bmcs, store, boot, log)),
 		Tenants:   tenants,
 		HTTP:      &http.Client{Timeout: 30 * time.Second},
 		CheckBoot: checkBoot(key, tls),
@@ -217,10 +218,11 @@ func newBootKey(mgr ctrl.Manager, s settings.Settings) *bootKey {
 }
 
 func newBootService(mgr ctrl.Manager, s settings.Settings, store netboot.Store, key *bootKey, tls bootTLS, logs *agentlogs.Keeper, book *strangerbook.Book, log *slog.Logger) (*bootServer, error) {
+	images := newBootImages(s.Boot)
 	options := netboot.Options{
 		Store: store, Key: key.get, BaseURL: s.Boot.URL, HostSettings: bootSettingsOfHost(mgr.GetCache(), tls.port), Files: os.DirFS(s.Boot.Files), Kernel: s.Boot.Kernel, Initrd: s.Boot.Initrd,
 		KernelArguments: s.Boot.KernelArguments, Log: log.With("logger", "boot"), ProgressInterval: s.Boot.ProgressInterval.Duration,
-		Timeouts: s.InstallerTimeouts(), Count: sessions.CountBootEvent, Logs: logs, Media: newMedia(s.Boot),
+		Timeouts: s.InstallerTimeouts(), Count: sessions.CountBootEvent, Logs: logs, Media: images.medium, Program: images.program,
 		NoteStranger: func(mac, address string) {
 			book.Note(strangers.Sighting{MAC: mac, Asked: strangers.AskedBootDocument, From: address})
 		},
@@ -233,9 +235,20 @@ func newBootService(mgr ctrl.Manager, s settings.Settings, store netboot.Store, 
 		return nil, fmt.Errorf("boot service: %w", err)
 	}
 	return &bootServer{
-		mediaURL: service.MediaURL, tls: tls,
+		service: service, tls: tls,
 		address: s.Boot.Address, handler: withPrograms(service, s.Boot.Network.Programs), log: log.With("logger", "boot"), files: os.DirFS(s.Boot.Files), requiredFiles: []string{s.Boot.Kernel, s.Boot.Initrd},
 	}, nil
+}
+
+// installerOptions returns the options of the installer of servers with Redfish BMCs.
+func installerOptions(s settings.Settings, bmcs hardware.BMCOpener, store netboot.Store, boot *bootServer, log *slog.Logger) direct.Options {
+	options := direct.Options{
+		BMCs: bmcs, Store: store, MediaURL: boot.service.MediaURL, ProgramURLs: boot.service.ProgramURLs, Timeouts: s.InstallerTimeouts(), Log: log.With("logger", "installer"),
+	}
+	if boot.tls.source != nil {
+		options.BootAuthorities = boot.tls.source.Authorities
+	}
+	return options
 }
 
 func newStrangerBook(mgr ctrl.Manager, s settings.Settings, store *sessions.Store, log *slog.Logger) *strangerbook.Book {

@@ -25,6 +25,8 @@ type facts struct {
 	refusal  error
 	now      time.Time
 	timeouts hardware.Timeouts
+	// ways are those in which the host may be booted.
+	ways []hardware.BootSource
 }
 
 // actionKind is what the Installer does. Each kind changes the session at most once, and the power of the host at most once.
@@ -37,6 +39,7 @@ const (
 	actionPowerOff    actionKind = "power off"    // is repeated at every call: cutting the power twice does no harm
 	actionBootNetwork actionKind = "boot network" // sets the boot override, enters Booting with OpenedAt, then requests power-on
 	actionPowerOn     actionKind = "power on"     // does the same within the step Booting
+	actionBootAgain   actionKind = "boot again"   // begins another boot with a power-off, because no agent came up
 	actionSucceed     actionKind = "succeed"
 	actionFail        actionKind = "fail"
 )
@@ -50,6 +53,8 @@ type action struct {
 	message string
 	// step is the step that failed. It is set with actionFail.
 	step hardware.Step
+	// isSilent is true when the boot brought up no agent.
+	isSilent bool
 }
 
 // nextAction returns what to do next for a running attempt. It has no side effects.
@@ -69,6 +74,9 @@ func nextAction(f facts) action {
 		return f.bootingAction()
 	}
 	if reason, timeout, since := f.stepTimeout(); timeout > 0 && !f.now.Before(since.Add(timeout)) {
+		if s.Step == hardware.StepLoading {
+			return f.silentAction(reason, timeout)
+		}
 		return f.failure(reason, fmt.Sprintf("the time-out of this step is %s", timeout))
 	}
 	if f.power == hardware.PowerOff {
@@ -127,7 +135,7 @@ func (f facts) bootingAction() action {
 	case s.OpenedAt.Before(s.StepAt) && f.powerErr == nil:
 		return action{kind: actionPowerOn} // OpenedAt is from an earlier boot of this attempt
 	case timedOut && (f.power == hardware.PowerOn || f.powerErr != nil):
-		return f.failure(f.noBootReason(), fmt.Sprintf("the time-out of this step is %s", f.timeouts.Boot))
+		return f.silentAction(f.noBootReason(), f.timeouts.Boot)
 	case f.powerErr != nil:
 		return action{kind: actionReturnError}
 	case f.power == hardware.PowerOn:
@@ -230,21 +238,25 @@ func (f facts) registeredReason() hardware.Reason {
 // reasonHints say where to look after a failure.
 var reasonHints = map[hardware.Reason]string{
 	hardware.ReasonNoBootRequest: "the server never asked for its boot document: look at POST on its console, the cable and link of the boot NIC, its MAC address, and DHCP",
-	hardware.ReasonAgentMissing:  "the boot document was fetched and no agent registered: look at the console for kernel and initrd, and at the way from the server to the boot service",
+	hardware.ReasonAgentMissing:  "the boot document or the pinned program was fetched and no agent registered: look at the console for kernel and initrd, and at the way from the server to the boot service",
 	hardware.ReasonNoConfigDrive: "the agent waited for its config drive: look at the conditions of the Machine, which writes it, and at its TenantCluster",
 	hardware.ReasonAgentSilent:   "the agent reports no more: look at the server's console",
 }
 
-// mediaHint says where to look when no agent has come up from a boot medium.
-const mediaHint = "the server was powered on with a boot medium and no agent registered: look at its console, whether Secure Boot is on, which refuses the unsigned " +
-	"medium, whether the BMC reaches the boot service, and at the way from the server to the boot service"
+// bootingHints say where to look when a server that boots with an image of its own has not begun to load it, or no agent has come up from it.
+var bootingHints = map[hardware.BootSource]string{
+	hardware.BootMedia: "the server was powered on with a boot medium and no agent registered: look at its console, whether Secure Boot is on, which refuses the unsigned " +
+		"medium, whether the BMC reaches the boot service, and at the way from the server to the boot service",
+	hardware.BootPinned: "the server was powered on with a pinned URL and never asked for it: look at its console, the link and DHCP of the NIC that its firmware boots from by HTTP, " +
+		"whether the firmware has UEFI HTTP boot enabled, and at the way from the server to the boot service",
+}
 
 // failure returns the action that fails the attempt, with the step, its duration, the bytes and the power in the message.
 func (f facts) failure(reason hardware.Reason, detail string) action {
 	s := f.session
 	message := fmt.Sprintf("%s for %s; %s", f.reportedStep(), elapsed(s.StepAt, f.now), detail)
-	if hint := reasonHints[reason]; hint != "" && s.BootWay == hardware.BootMedia && s.Step == hardware.StepBooting {
-		message += "; " + mediaHint
+	if hint := reasonHints[reason]; hint != "" && s.BootWay.HasOwnImage() && s.Step == hardware.StepBooting {
+		message += "; " + bootingHints[s.BootWay]
 	} else if hint != "" {
 		message += "; " + hint
 	}
@@ -262,7 +274,7 @@ func (f facts) failure(reason hardware.Reason, detail string) action {
 	} else if f.power != "" {
 		message += fmt.Sprintf("; power is %s", f.power)
 	}
-	return action{kind: actionFail, reason: reason, message: message, step: f.reportedStep()}
+	return action{kind: actionFail, reason: reason, message: message, step: f.reportedStep(), isSilent: f.isSilentFailure(reason)}
 }
 
 func (f facts) reportedStep() hardware.Step {

@@ -77,15 +77,17 @@ func (i *Installer) clearBoot(ctx context.Context, host hardware.Host, s netboot
 		return nil
 	}
 	bmc, err := i.options.BMCs.OpenBMC(ctx, host.BMC)
-	if err == nil {
-		err = ejectMedia(ctx, bmc, host, s)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		err = bmc.ClearBoot(ctx)
-	}
+	err = bmc.ClearBoot(ctx)
 	if hardware.KindOf(err) == hardware.Unsupported {
 		i.options.Log.Warn("boot override not cleared; the server boots from the network first", "host", host.String(), "attempt", s.Number, "error", err.Error())
 		err = nil
+	}
+	// The override goes first: without its URL it would be one of UEFI HTTP boot from whatever DHCP names.
+	if err == nil {
+		err = i.takeOutImages(ctx, bmc, host, imageWays(host, s))
 	}
 	if err != nil {
 		return err

@@ -18,6 +18,10 @@ type Options struct {
 	Store netboot.Store
 	// MediaURL returns the URL of the boot medium for the boot of the session's attempt with the number; nil: no server boots from virtual media.
 	MediaURL func(ctx context.Context, session netboot.Session, boot int) (string, error)
+	// ProgramURLs returns the URLs of the EFI program for the boot, by HTTP and by HTTPS, which may be empty; nil: no server boots from a pinned URL.
+	ProgramURLs func(ctx context.Context, session netboot.Session, boot int) (plain, secure string, err error)
+	// BootAuthorities returns the authorities of the boot service's certificate in PEM; nil: there are none.
+	BootAuthorities func(ctx context.Context) ([]byte, error)
 	// Clock returns the current time; nil means time.Now.
 	Clock func() time.Time
 	// Timeouts are the time-outs of the steps. Values that are not positive are replaced by the defaults.
@@ -145,7 +149,7 @@ func (i *Installer) Cancel(ctx context.Context, host hardware.Host, attempt hard
 	if err == nil && power != hardware.PowerOff && mustPowerOff(ended) {
 		err = i.setPower(ctx, host, hardware.TurnOff)
 	}
-	i.ejectAtEnd(ctx, host, ended)
+	i.takeOutAtEnd(ctx, host, ended)
 	return err
 }
 
@@ -180,6 +184,7 @@ func (i *Installer) advance(ctx context.Context, host hardware.Host, attempt har
 	now := i.options.Clock()
 	next := nextAction(facts{
 		power: power, powerErr: powerErr, session: s, record: i.recordObservation(s, power, now), refusal: i.lastRefusal(s), now: now, timeouts: i.options.Timeouts,
+		ways: waysOf(host),
 	})
 	return i.performAction(ctx, host, s, next, powerErr)
 }
@@ -201,9 +206,12 @@ func (i *Installer) performAction(ctx context.Context, host hardware.Host, s net
 		err := i.bootFromNetwork(ctx, host, s, next.kind == actionBootNetwork)
 		i.recordBootRefusal(s, err)
 		return err
+	case actionBootAgain:
+		_, err := i.updateSession(ctx, host, s, func(s *netboot.Session) { bootAgain(s, i.options.Clock(), i.options.Timeouts) })
+		return err
 	case actionSucceed, actionFail:
 		i.clearAtEnd(ctx, host, s, next)
-		i.ejectAtEnd(ctx, host, s)
+		i.takeOutAtEnd(ctx, host, s)
 		state := hardware.AttemptSucceeded
 		if next.kind == actionFail {
 			state = hardware.AttemptFailed
@@ -212,7 +220,9 @@ func (i *Installer) performAction(ctx context.Context, host hardware.Host, s net
 			if next.kind == actionSucceed {
 				next.message = s.Message // what the agent said of its success
 			}
-			endAttempt(s, state, next.reason, next.message)
+			if endAttempt(s, state, next.reason, next.message); next.isSilent {
+				s.SilentBoots = addSilentBoot(*s)
+			}
 			if next.step != "" {
 				s.Step = next.step
 			}
@@ -266,10 +276,11 @@ func (i *Installer) bootFromNetwork(ctx context.Context, host hardware.Host, s n
 	if err != nil {
 		return err
 	}
-	if err := i.checkSecureBoot(ctx, bmc, host); err != nil {
+	isSecureBootOn, err := i.checkSecureBoot(ctx, bmc, host)
+	if err != nil {
 		return err
 	}
-	way, boot, err := i.prepareBoot(ctx, bmc, host, s, newStep)
+	way, boot, err := i.prepareBoot(ctx, bmc, bootSubject{host: host, session: s, boot: nextBoot(s, newStep), isSecureBootOn: isSecureBootOn})
 	if err != nil {
 		return err
 	}

@@ -4,46 +4,62 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 )
 
+// bootSubject is what a boot is prepared for.
+type bootSubject struct {
+	host    hardware.Host
+	session netboot.Session
+	// boot is the number that the boot has if the server gets an image of its own.
+	boot int
+	// isSecureBootOn is true when the firmware refuses what is not signed.
+	isSecureBootOn bool
+}
+
 // preparedBoot is what is stored about a boot before the power-on.
 type preparedBoot struct {
-	// number is that of the boot from a medium; 0 for the network, whose boots the boot service counts.
+	// number is that of the boot with an image of the server's own; 0 for the network, whose boots the boot service counts.
 	number int
-	// refused says why a way that is preferred is not used; "" when it is used.
-	refused string
+	// refused says why a way that is preferred is not used, silent the same of ways in which no agent came up, and plain why a pinned URL is one of HTTP.
+	// "" means that there is nothing to say.
+	refused, silent, plain string
 }
 
 // apply writes the boot into the session.
 func (b preparedBoot) apply(s *netboot.Session, way hardware.BootSource, now time.Time) {
 	s.BootWay = ""
-	if way == hardware.BootMedia {
-		s.BootWay, s.Boots = way, b.number
+	if way.HasOwnImage() {
+		s.BootWay, s.ImageBoots, s.Boots = way, s.ImageBoots+b.number-s.Boots, b.number
 	}
-	if found := &s.Findings.BootWayRefused; b.refused != "" && found.Count == 0 {
-		*found = netboot.Finding{Count: 1, At: now, Message: b.refused}
+	for message, found := range map[string]*netboot.Finding{b.refused: &s.Findings.BootWayRefused, b.silent: &s.Findings.BootWaySilent, b.plain: &s.Findings.BootNotEncrypted} {
+		if message != "" && found.Message != message {
+			*found = netboot.Finding{Count: found.Count + 1, At: now, Message: message}
+		}
 	}
 }
 
-// prepareBoot makes the next boot come from the first way that the BMC can do. A refusal that time can mend is an error, and the call is repeated:
-// a server whose BMC is busy must not boot in a way that resists less.
+// prepareBoot makes the next boot come from the first way that the BMC can do and that was not silent. A refusal that time can mend is an error, and the
+// call is repeated: a server whose BMC is busy must not boot in a way that resists less.
 //
-// The medium has the token of the boot with its number, which is stored with OpenedAt. When the process is killed in between, the next call computes
-// the same number and inserts the same URL.
-func (i *Installer) prepareBoot(ctx context.Context, bmc hardware.BMC, host hardware.Host, s netboot.Session, newStep bool) (hardware.BootSource, preparedBoot, error) {
+// An image of the server's own has the token of the boot with its number, which is stored with OpenedAt. When the process is killed in between, the next
+// call computes the same number and gives the BMC the same URL.
+func (i *Installer) prepareBoot(ctx context.Context, bmc hardware.BMC, subject bootSubject) (hardware.BootSource, preparedBoot, error) {
 	var prepared preparedBoot
-	ways := host.BootWays
-	if len(ways) == 0 {
-		ways = []hardware.BootSource{hardware.BootNetwork}
+	host, s := subject.host, subject.session
+	ways, skipped := orderedWays(waysOf(host), s.SilentBoots)
+	if len(skipped) > 0 {
+		prepared.silent = fmt.Sprintf("the server is not booted by %s, which the NodeProvider prefers, but by %s: no agent came up in the last boots by %s: look at the message of the "+
+			"attempt that failed, at the server's console, and at the boot service's log", joinWays(skipped), ways[0], s.SilentBoots.Way)
 	}
 	for at, way := range ways {
-		err := i.prepareWay(ctx, bmc, s, way, nextBoot(s, newStep))
-		if err == nil && way == hardware.BootMedia {
-			prepared.number = nextBoot(s, newStep)
+		plain, err := i.prepareWay(ctx, bmc, subject, way)
+		if err == nil && way.HasOwnImage() {
+			prepared.number, prepared.plain = subject.boot, plain
 		}
 		if hardware.KindOf(err) != hardware.Unsupported || at == len(ways)-1 {
 			return way, prepared, err
@@ -54,57 +70,143 @@ func (i *Installer) prepareBoot(ctx context.Context, bmc hardware.BMC, host hard
 	return "", prepared, nil
 }
 
-// prepareWay makes the next boot come from one way.
-func (i *Installer) prepareWay(ctx context.Context, bmc hardware.BMC, s netboot.Session, way hardware.BootSource, boot int) error {
-	if way == hardware.BootMedia {
-		if i.options.MediaURL == nil {
-			return hardware.Errorf(hardware.Unsupported, "make a boot medium", s.Namespace+"/"+s.Name, "this installation makes none")
-		}
-		url, err := i.options.MediaURL(ctx, s, boot)
-		if err != nil {
-			return err
-		}
-		if err := bmc.SetVirtualMedia(ctx, url); err != nil {
-			return err
-		}
+func joinWays(ways []hardware.BootSource) string {
+	var names []string
+	for _, way := range ways {
+		names = append(names, string(way))
 	}
-	return setBoot(ctx, bmc, s.Work, way)
+	return strings.Join(names, " and ")
 }
 
-// nextBoot returns the number of the boot from a medium. A power-on that is repeated within the step, because the BMC has dropped the first one, is
-// the same boot: another medium would be taken from under a server that is starting already.
+// prepareWay makes the next boot come from one way, after the images of the other ways are taken out. plain says why a pinned URL is one of HTTP.
+func (i *Installer) prepareWay(ctx context.Context, bmc hardware.BMC, subject bootSubject, way hardware.BootSource) (plain string, err error) {
+	if way.HasOwnImage() && subject.isSecureBootOn {
+		return "", hardware.Errorf(hardware.Unsupported, "boot the agent", subject.host.String(), "Secure Boot is on, and the image that is made for a boot is not signed")
+	}
+	if err := i.takeOutImages(ctx, bmc, subject.host, slices.DeleteFunc(imageWays(subject.host, subject.session), func(other hardware.BootSource) bool { return other == way })); err != nil {
+		return "", err
+	}
+	switch way {
+	case hardware.BootPinned:
+		return i.pinProgram(ctx, bmc, subject)
+	case hardware.BootMedia:
+		if err := i.insertMedium(ctx, bmc, subject); err != nil {
+			return "", err
+		}
+	}
+	return "", setBoot(ctx, bmc, subject.session.Work, way)
+}
+
+// insertMedium inserts the boot medium.
+func (i *Installer) insertMedium(ctx context.Context, bmc hardware.BMC, subject bootSubject) error {
+	s := subject.session
+	if i.options.MediaURL == nil {
+		return hardware.Errorf(hardware.Unsupported, "make a boot medium", s.Namespace+"/"+s.Name, "this installation makes none")
+	}
+	url, err := i.options.MediaURL(ctx, s, subject.boot)
+	if err != nil {
+		return err
+	}
+	return bmc.SetVirtualMedia(ctx, url)
+}
+
+// pinProgram pins the URL of the EFI program, by HTTPS where the firmware can be told to trust the boot service.
+func (i *Installer) pinProgram(ctx context.Context, bmc hardware.BMC, subject bootSubject) (plain string, err error) {
+	s := subject.session
+	if i.options.ProgramURLs == nil {
+		return "", hardware.Errorf(hardware.Unsupported, "make a pinned URL", s.Namespace+"/"+s.Name, "this installation makes none")
+	}
+	url, secure, err := i.options.ProgramURLs(ctx, s, subject.boot)
+	if err != nil {
+		return "", err
+	}
+	switch problem, err := i.trustBootService(ctx, bmc, secure); {
+	case err != nil:
+		return "", err
+	case problem != "":
+		plain = "the firmware loads the agent by HTTP from its pinned URL, so that who listens on the provisioning network can read the token: " + problem
+	default:
+		url = secure
+	}
+	if s.Operation == hardware.OpErase || s.IsAgentInspection() {
+		return plain, bmc.SetPinnedBootAlways(ctx, url)
+	}
+	return plain, bmc.SetPinnedBootOnce(ctx, url)
+}
+
+// trustBootService makes the firmware trust the authorities of the boot service's certificate. problem says why it cannot.
+func (i *Installer) trustBootService(ctx context.Context, bmc hardware.BMC, secureURL string) (problem string, err error) {
+	var authorities []byte
+	if i.options.BootAuthorities != nil && secureURL != "" {
+		if authorities, err = i.options.BootAuthorities(ctx); err != nil {
+			return "", hardware.Errorf(hardware.Busy, "read the boot service's authorities", "", "%w", err)
+		}
+	}
+	// Those that are gone are removed also where there is none any more.
+	err = bmc.SetBootAuthorities(ctx, authorities)
+	switch {
+	case len(authorities) == 0 && (err == nil || hardware.KindOf(err) == hardware.Unsupported):
+		return "the boot service has no HTTPS (boot.tls.address of the manager's configuration)", nil
+	case hardware.KindOf(err) == hardware.Unsupported:
+		return err.Error(), nil
+	}
+	return "", err
+}
+
+// nextBoot returns the number of the boot with an image of the server's own. A power-on that is repeated within the step, because the BMC has dropped the
+// first one, is the same boot: another image would be taken from under a server that is starting already.
 func nextBoot(s netboot.Session, newStep bool) int {
 	isCounted := !newStep && s.Step == hardware.StepBooting && !s.OpenedAt.IsZero() && !s.OpenedAt.Before(s.StepAt)
-	if isCounted && s.BootWay == hardware.BootMedia {
+	if isCounted && s.BootWay.HasOwnImage() {
 		return s.Boots
 	}
 	return s.Boots + 1
 }
 
-// ejectMedia ejects the boot medium of a host that may have one. Whether it has is not taken from the session alone, because the process may have
-// been killed between the insertion and the writing of it.
-func ejectMedia(ctx context.Context, bmc hardware.BMC, host hardware.Host, s netboot.Session) error {
-	if s.BootWay != hardware.BootMedia && !slices.Contains(host.BootWays, hardware.BootMedia) {
-		return nil
+// imageWays returns the ways whose images a host may have. That is not taken from the session alone, because the process may have been killed between
+// the insertion and the writing of it.
+func imageWays(host hardware.Host, s netboot.Session) []hardware.BootSource {
+	var ways []hardware.BootSource
+	for _, way := range []hardware.BootSource{hardware.BootMedia, hardware.BootPinned} {
+		if s.BootWay == way || slices.Contains(host.BootWays, way) {
+			ways = append(ways, way)
+		}
 	}
-	err := bmc.SetVirtualMedia(ctx, "")
-	if hardware.KindOf(err) == hardware.Unsupported {
-		return nil // there is nothing to eject
-	}
-	return err
+	return ways
 }
 
-// ejectAtEnd ejects the boot medium when the attempt ends. A BMC that does not answer does not keep the attempt from ending: the medium's URL ends
-// with the attempt, and the next attempt takes the medium out.
-func (i *Installer) ejectAtEnd(ctx context.Context, host hardware.Host, s netboot.Session) {
-	if s.BootWay != hardware.BootMedia && !slices.Contains(host.BootWays, hardware.BootMedia) {
+// takeOutImages takes out the images of the ways, of this attempt and of earlier ones.
+func (i *Installer) takeOutImages(ctx context.Context, bmc hardware.BMC, host hardware.Host, ways []hardware.BootSource) error {
+	for _, way := range ways {
+		var err error
+		if way == hardware.BootMedia {
+			err = bmc.SetVirtualMedia(ctx, "")
+		} else {
+			err = bmc.ClearPinnedBoot(ctx)
+		}
+		if hardware.KindOf(err) == hardware.Unsupported { // there is nothing to take out, or no way to do it
+			i.options.Log.Info("no boot image can be taken out", "host", host.String(), "way", way, "error", err.Error())
+			err = nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeOutAtEnd takes out the images of a host when its attempt ends. A BMC that does not answer does not keep the attempt from ending: the URL of an image
+// ends with the attempt, and the next attempt takes it out.
+func (i *Installer) takeOutAtEnd(ctx context.Context, host hardware.Host, s netboot.Session) {
+	ways := imageWays(host, s)
+	if len(ways) == 0 {
 		return
 	}
 	bmc, err := i.options.BMCs.OpenBMC(ctx, host.BMC)
 	if err == nil {
-		err = ejectMedia(ctx, bmc, host, s)
+		err = i.takeOutImages(ctx, bmc, host, ways)
 	}
 	if err != nil {
-		i.options.Log.Warn("the boot medium is not ejected; its URL is no longer valid, and the next attempt takes it out", "host", host.String(), "attempt", s.Number, "error", err.Error())
+		i.options.Log.Warn("the boot image is not taken out; its URL is no longer valid, and the next attempt takes it out", "host", host.String(), "attempt", s.Number, "error", err.Error())
 	}
 }

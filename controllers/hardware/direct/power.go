@@ -67,7 +67,7 @@ func (i *Installer) SetPower(ctx context.Context, host hardware.Host, change har
 	var requestErr error
 	if request.action != "" {
 		// The medium of an attempt that the boot service has ended may still be inserted.
-		i.ejectAtEnd(ctx, host, netboot.Session{})
+		i.takeOutAtEnd(ctx, host, netboot.Session{})
 		i.options.Log.Info("set power", "host", host.String(), "ask", string(request.action), "reason", string(request.ignored))
 		if requestErr = i.requestPower(ctx, host, request.action); requestErr == nil {
 			i.recordRequest(host, change, now)

@@ -3,6 +3,7 @@ package direct
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
@@ -44,29 +45,29 @@ func (i *Installer) bootRefusal(s netboot.Session) error {
 	return i.lastRefusal(s)
 }
 
-// checkSecureBoot returns an error when the server's firmware would refuse what it is to boot. It asks the BMC before each boot, because a person may have
+// checkSecureBoot returns whether Secure Boot is on, and an error when the server's firmware would refuse what it is to boot. It asks the BMC before each boot, because a person may have
 // changed the setting since the server was inspected.
 //
 // Without it: the firmware refuses iPXE, or the boot medium, and goes on with the next boot device. The attempt fails after the time-out as one whose server
 // never asked for its boot document, and the one place that says why is the server's console.
 //
 // Where the BMC gives no answer the server is booted: many have none, and one that cannot be reached cannot power it on either.
-func (i *Installer) checkSecureBoot(ctx context.Context, bmc hardware.BMC, host hardware.Host) error {
-	if host.HasSignedBoot {
-		return nil
+func (i *Installer) checkSecureBoot(ctx context.Context, bmc hardware.BMC, host hardware.Host) (isOn bool, err error) {
+	if host.HasSignedBoot && !slices.ContainsFunc(host.BootWays, hardware.BootSource.HasOwnImage) {
+		return false, nil // it makes no difference
 	}
 	state, setting, err := bmc.SecureBoot(ctx)
 	if err != nil {
 		i.options.Log.Info("whether Secure Boot is on is unknown", "host", host.String(), "error", err.Error())
-		return nil
+		return false, nil
 	}
-	if state != hardware.SecureBootOn {
-		return nil
+	if state != hardware.SecureBootOn || host.HasSignedBoot {
+		return state == hardware.SecureBootOn, nil
 	}
 	refused := hardware.Errorf(hardware.Conflict, "boot the agent", host.String(), "Secure Boot is on, and what the server would boot is not signed, so that it is not powered on: turn it off ("+
 		"%s at its BMC, or the firmware's setup), or set spec.redfish.netboot.secureBoot of the NodeProvider to Signed where the provisioning network serves signed programs", setting)
 	refused.Reason = hardware.ReasonSecureBootOn
-	return refused
+	return true, refused
 }
 
 // checkBootMAC returns an error when another host has the boot MAC address of the host.

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -59,14 +61,24 @@ type rig struct {
 
 	installer *direct.Installer
 	ways      []hardware.BootSource
+	// authorities are those of the boot service's HTTPS; nil: it has none.
+	authorities []byte
+	// isSigned: what the network boots is signed.
+	isSigned bool
+	// log is the installer's.
+	log bytes.Buffer
 
 	// mu guards the fields that a change of power changes in the goroutine of the BMC.
-	mu           sync.Mutex
-	now          time.Time
-	phase        phase
-	since        time.Time
-	source       hardware.BootSource
-	diskContent  string
+	mu          sync.Mutex
+	now         time.Time
+	phase       phase
+	since       time.Time
+	source      hardware.BootSource
+	diskContent string
+	// booted are the sources of all boots.
+	booted []string
+	// silent are the sources from which the firmware boots nothing.
+	silent       []hardware.BootSource
 	token        string
 	agentKey     string
 	instructions protocol.Instructions
@@ -87,7 +99,14 @@ func newRigWith(t *testing.T, faults conformance.Faults, personality bmc.Persona
 	service, err := netboot.New(netboot.Options{
 		Store: r.store, Key: func(context.Context) ([]byte, error) { return bytes.Repeat([]byte("k"), 32), nil }, Clock: r.Now,
 		BaseURL: "http://boot.example", Files: fstest.MapFS{"kernel": {}, "initrd": {}}, Kernel: "kernel", Initrd: "initrd",
-		Media: func(line string) (io.ReadSeeker, error) { return strings.NewReader(line), nil },
+		Media: func(line string) (io.ReadSeeker, error) { return strings.NewReader(line), nil }, Program: func(line string) (io.ReadSeeker, error) { return strings.NewReader(line), nil },
+		HostSettings: func(context.Context, netboot.Session) (netboot.HostSettings, error) {
+			if r.authorities == nil {
+				return netboot.HostSettings{}, nil
+			}
+			return netboot.HostSettings{SecureURL: "https://boot.example:8092"}, nil
+		},
+		Pins: func(context.Context) ([]string, error) { return []string{"sha256:" + strings.Repeat("a", 64)}, nil },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -121,11 +140,14 @@ func bmcFaults(faults conformance.Faults) bmc.Faults {
 func (r *rig) Installer() hardware.Installer { return r.installer }
 
 func (r *rig) Restart() {
-	r.installer = direct.New(direct.Options{BMCs: r.client, Store: r.store, MediaURL: r.service.MediaURL, Clock: r.Now})
+	r.installer = direct.New(direct.Options{
+		BMCs: r.client, Store: r.store, MediaURL: r.service.MediaURL, ProgramURLs: r.service.ProgramURLs, Clock: r.Now,
+		Log: slog.New(slog.NewTextHandler(&r.log, nil)), BootAuthorities: func(context.Context) ([]byte, error) { return r.authorities, nil },
+	})
 }
 
 func (r *rig) Host() hardware.Host {
-	return hardware.Host{UID: "uid-1", Namespace: "rack-1", Name: "gpu-1", BootMAC: bootMAC, BMC: r.bmc.Endpoint(), BootWays: r.ways}
+	return hardware.Host{UID: "uid-1", Namespace: "rack-1", Name: "gpu-1", BootMAC: bootMAC, BMC: r.bmc.Endpoint(), BootWays: r.ways, HasSignedBoot: r.isSigned}
 }
 
 func (r *rig) Now() time.Time {
@@ -169,6 +191,7 @@ func (r *rig) powerChanged(state hardware.PowerState, source hardware.BootSource
 
 // startBoot starts a boot. The caller holds mu.
 func (r *rig) startBoot(source hardware.BootSource) {
+	r.booted = append(r.booted, string(source))
 	r.phase, r.since, r.source, r.running = posting, r.now, source, ""
 }
 
@@ -188,8 +211,14 @@ func (r *rig) tick() {
 	r.mu.Unlock()
 	switch {
 	case at == posting && spent >= postTime:
-		if source == hardware.BootMedia && !r.faults.DeadBootNIC {
-			r.bootMedia(now)
+		if r.isSilent(source) {
+			return
+		} else if source.HasOwnImage() && r.faults.DeadBootNIC {
+			r.bootDisk()
+		} else if source == hardware.BootMedia {
+			r.bootImage(r.bmc.Media(), now)
+		} else if source == hardware.BootPinned {
+			r.bootImage(r.bmc.BootedURI(), now)
 		} else if source != hardware.BootNetwork {
 			r.bootDisk()
 		} else if !r.faults.DeadBootNIC {
@@ -237,9 +266,13 @@ func (r *rig) bootNetwork(now time.Time) {
 	}
 }
 
-// bootMedia boots the medium that is in the BMC, whose content is the command line.
-func (r *rig) bootMedia(now time.Time) {
-	_, path, _ := strings.Cut(r.bmc.Media(), "boot.example")
+// isSilent reports whether a boot from the source ends in the firmware.
+func (r *rig) isSilent(source hardware.BootSource) bool { return slices.Contains(r.silent, source) }
+
+// bootImage boots the server's own image at the URL, whose content is the command line.
+func (r *rig) bootImage(url string, now time.Time) {
+	_, path, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(url, "https://"), "http://"), "/")
+	path = "/" + path
 	status, body := r.request(http.MethodGet, path, nil)
 	found := tokenArgument.FindSubmatch(body)
 	if status != http.StatusOK || found == nil {

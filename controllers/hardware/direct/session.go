@@ -50,9 +50,15 @@ func hasBegun(s netboot.Session, attempt hardware.Attempt, work netboot.Work) bo
 	return s.Number == attempt.Number && s.IsSame(work)
 }
 
-// newSession returns the session of a new attempt. It keeps what is known of the hardware of the host.
+// newSession returns the session of a new attempt. It keeps what is known of the hardware of the host, and goes on with the silent boots of a failed
+// attempt.
 func newSession(before netboot.Session, host hardware.Host, attempt hardware.Attempt, work netboot.Work, now time.Time) netboot.Session {
+	var silent netboot.SilentBoots
+	if before.State == hardware.AttemptFailed {
+		silent = before.SilentBoots
+	}
 	return netboot.Session{
+		SilentBoots: silent,
 		HostUID: host.UID, Namespace: host.Namespace, Name: host.Name, BootMAC: host.BootMAC, Work: work, Since: now, Deadline: attempt.Deadline,
 		AttemptStatus: hardware.AttemptStatus{Number: attempt.Number, State: hardware.AttemptRunning, Step: hardware.StepPoweringOff},
 		StepAt:        now, Inventory: before.Inventory, Disks: before.Disks,

@@ -115,9 +115,9 @@ func checkCurrent(session Session, c claims, now time.Time) error {
 		return protocol.Refusalf(protocol.TokenSuperseded, "the token is of attempt %d boot %d, the host is at attempt %d boot %d",
 			c.attempt, c.boot, session.Number, session.Boots)
 	}
-	// A boot from a medium has a number of its own from the power-on, so that the token of an earlier boot has another one; and no boot document
+	// A boot with an image of the server's own has a number of its own from the power-on, so that the token of an earlier boot has another one; and no boot document
 	// tells that it has begun to load.
-	if session.Step == hardware.StepPoweringOff || session.Step == hardware.StepBooting && session.BootWay != hardware.BootMedia {
+	if session.Step == hardware.StepPoweringOff || session.Step == hardware.StepBooting && !session.BootWay.HasOwnImage() {
 		return protocol.Refusalf(protocol.TokenSuperseded, "the server is being booted again in attempt %d", session.Number)
 	}
 	if !isOpen(session, now) {

@@ -213,9 +213,12 @@ func (s *Service) scriptKindFor(session Session, mac string, now time.Time) scri
 	switch {
 	case session.BootMAC != mac, session.IsSettled():
 		return scriptExit
-	case session.BootWay == hardware.BootMedia && isOpen(session, now):
-		// The token is on the medium, which nobody gets who knows a MAC address only. A server that has not started its medium must not go on
-		// with its disk.
+	case session.BootWay.HasOwnImage() && isOpen(session, now):
+		// The token is in the server's own image, which nobody gets who knows a MAC address only. A server that has not started its image must not
+		// go on with its disk.
+		return scriptHold
+	case session.Step == hardware.StepPoweringOff && isOpen(session, now):
+		// The power is cut because no agent came up, and the server is booted again.
 		return scriptHold
 	case isOpen(session, now) && s.isAgentAtWork(session, now):
 		return scriptWait
@@ -237,7 +240,7 @@ func (s *Service) scriptKindFor(session Session, mac string, now time.Time) scri
 // known by an address only: another machine on the network may ask with the server's MAC address.
 func (s *Service) countBoot(session *Session, address, base string, now time.Time) scriptKind {
 	session.Boots++
-	if session.Boots > maxBoots {
+	if session.Boots-session.ImageBoots > maxBoots {
 		session.State, session.Reason = hardware.AttemptFailed, hardware.ReasonBootLoop
 		agent := "no agent has registered with the last one"
 		if session.Agent.Address != "" {

@@ -23,6 +23,10 @@ type Findings struct {
 	BootWayRefused Finding
 	// InventoryDiffers means that the agent has found other GPUs, less memory or fewer disks than the BMC reports.
 	InventoryDiffers Finding
+	// BootWaySilent means that no agent has come up in the boots by a way, so that the next way is used.
+	BootWaySilent Finding
+	// BootNotEncrypted means that firmware loads the agent by HTTP from the URL that is pinned, because it cannot be told to trust the boot service.
+	BootNotEncrypted Finding
 }
 
 // Finding is one kind of finding; the zero value means that there was none.

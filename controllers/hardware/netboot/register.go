@@ -109,6 +109,9 @@ func (s *Service) register(session *Session, found hardware.Inventory, r agentRe
 	}
 	session.Agent = Agent{KeyDigest: r.keyDigest, Address: address, RegisteredAt: r.now, HeardAt: r.now}
 	s.enterStep(session, hardware.StepRegistered, r.now)
+	if session.SilentBoots.Way == session.Way() {
+		session.SilentBoots = SilentBoots{} // they were not in a row
+	}
 	session.Inventory = &found
 	return nil
 }

@@ -1,6 +1,7 @@
 package netboot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,6 +62,8 @@ type Options struct {
 	Kernel, Initrd string
 	// Media returns the CD image that boots the agent with the kernel command line; nil: there are none, and MediaURL fails with Unsupported.
 	Media func(commandLine string) (io.ReadSeeker, error)
+	// Program returns the EFI program that does the same; nil: there are none, and ProgramURLs fails with Unsupported.
+	Program func(commandLine string) (io.ReadSeeker, error)
 	// KernelArguments are added to the command line of the kernel, such as "console=ttyS0,115200".
 	KernelArguments []string
 	// Log receives one line for each boot document, refusal and result; nil means no log.
@@ -132,7 +135,9 @@ func New(options Options) (*Service, error) {
 	s.mux.HandleFunc("GET "+PathIdentity, withTimeout(s.serveIdentity))
 	s.mux.HandleFunc("GET "+pathKernel, s.noteKernelRequest(s.serveFile(s.options.Kernel)))
 	s.mux.HandleFunc("GET /files/initrd", s.serveFile(s.options.Initrd))
-	s.mux.HandleFunc("GET /media/{secret}/"+hardware.MediaFileName, s.serveMedia)
+	for _, image := range []ownImage{s.medium(), s.program()} {
+		s.mux.HandleFunc("GET /media/{secret}/"+image.file, s.serveImage(image))
+	}
 	s.mux.HandleFunc("POST "+protocol.PathRegister, withTimeout(s.withToken(s.serveRegister)))
 	s.mux.HandleFunc("GET "+protocol.PathConfigDrive, withTimeout(s.withAuthorization(s.serveConfigDrive)))
 	s.mux.HandleFunc("POST "+protocol.PathProgress, withTimeout(s.withAuthorization(s.serveProgress)))
@@ -229,8 +234,12 @@ type Session struct {
 	hardware.AttemptStatus
 	// StepAt is when the current step was entered.
 	StepAt time.Time
-	// BootWay is how the host was powered on for its current boot: BootMedia, or empty for the network.
+	// BootWay is how the host was powered on for its current boot: BootMedia, BootPinned, or empty for the network.
 	BootWay hardware.BootSource
+	// ImageBoots is how many of Boots were with an image of the server's own, so that no boot document was served for them.
+	ImageBoots int
+	// SilentBoots are the last boots in a row by one way in which no agent has registered, in this attempt and the failed ones right before it.
+	SilentBoots SilentBoots
 	// OpenedAt is when the host was powered on for this attempt. The boot service serves the host from OpenedAt until Deadline.
 	OpenedAt time.Time
 	// Agent is the agent that has registered in the current boot; the zero value until one has.
@@ -252,6 +261,15 @@ type Session struct {
 // IsSettled reports whether the host has no attempt, or one that has succeeded, so that the server boots its disk.
 func (s Session) IsSettled() bool {
 	return s.Number <= 0 || s.Operation == "" || s.State == hardware.AttemptSucceeded || s.Step == hardware.StepFinishing
+}
+
+// Way returns the way of the current boot.
+func (s Session) Way() hardware.BootSource { return cmp.Or(s.BootWay, hardware.BootNetwork) }
+
+// SilentBoots are boots by one way in which no agent has registered. The zero value is none.
+type SilentBoots struct {
+	Way   hardware.BootSource
+	Boots int
 }
 
 // Agent is the agent that owns a boot. The boot service serves no other one with the token of that boot.

@@ -34,6 +34,8 @@ type Source struct {
 	readAt      time.Time
 	certificate *tls.Certificate
 	pins        []string
+	// authorities are those of the pins, in PEM.
+	authorities []byte
 }
 
 // GetCertificate implements tls.Config.GetCertificate.
@@ -54,6 +56,16 @@ func (s *Source) Pins(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	return s.pins, nil
+}
+
+// Authorities returns the authorities that agents and firmware trust, in PEM. It fails while there is no certificate.
+func (s *Source) Authorities(ctx context.Context) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refresh(ctx); err != nil {
+		return nil, err
+	}
+	return s.authorities, nil
 }
 
 // refresh reads the Secret if that is due. While the API server does not answer, what was read last stays.
@@ -89,6 +101,6 @@ func (s *Source) read(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the certificate in Secret %s: %w: the replica that leads makes it", s.Served, err)
 	}
-	s.certificate, s.pins = certificate, pins
+	s.certificate, s.pins, s.authorities = certificate, pins, served.Trusted
 	return nil
 }

@@ -41,6 +41,7 @@ func session(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Se
 		// No progress is stored yet. The first step is written with the first change.
 		s.AttemptStatus = hardware.AttemptStatus{Number: w.Number, State: hardware.AttemptRunning, Step: hardware.StepPoweringOff}
 		s.StepAt = s.Since
+		s.SilentBoots = silentBootsBefore(record.Status.Attempt)
 		return s
 	}
 	s.AttemptStatus = hardware.AttemptStatus{
@@ -48,7 +49,7 @@ func session(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Se
 		Boots: int(a.Boots), Reason: hardware.Reason(a.Reason), Message: a.Message,
 		RootDisk: inventory.HardwareDisk(a.RootDisk), Evidence: inventory.HardwareEvidence(a.Disks),
 	}
-	s.BootWay = hardware.BootSource(a.BootWay)
+	s.BootWay, s.ImageBoots, s.SilentBoots = hardware.BootSource(a.BootWay), int(a.ImageBoots), silentBoots(a.SilentBoots)
 	s.StepAt, s.StepDeadline, s.OpenedAt = timeOf(a.StepAt), timeOf(a.StepDeadline), timeOf(a.OpenedAt)
 	s.ConfigDriveAwaitedAt, s.KernelFetchedAt = timeOf(a.ConfigDriveAwaitedAt), timeOf(a.KernelFetchedAt)
 	if k := a.KernelAwaited; k != nil {
@@ -65,12 +66,36 @@ func session(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Se
 	return s
 }
 
+// silentBootsBefore returns the silent boots that a new attempt goes on with: those of the failed one before it. A success ends the row.
+func silentBootsBefore(before *v1alpha1.HostAttempt) netboot.SilentBoots {
+	if before == nil || hardware.AttemptState(before.State) != hardware.AttemptFailed {
+		return netboot.SilentBoots{}
+	}
+	return silentBoots(before.SilentBoots)
+}
+
+func silentBoots(b *v1alpha1.SilentBoots) netboot.SilentBoots {
+	if b == nil {
+		return netboot.SilentBoots{}
+	}
+	return netboot.SilentBoots{Way: hardware.BootSource(b.Way), Boots: int(b.Boots)}
+}
+
+// recordSilentBoots returns the silent boots as they are stored; nil when there are none.
+func recordSilentBoots(b netboot.SilentBoots) *v1alpha1.SilentBoots {
+	if b.Boots == 0 {
+		return nil
+	}
+	return &v1alpha1.SilentBoots{Way: v1alpha1.BootWay(b.Way), Boots: int32(b.Boots)}
+}
+
 // finding returns the finding of a reason, and nil for a reason that is not known.
 func finding(f *netboot.Findings, reason v1alpha1.HostFindingReason) *netboot.Finding {
 	return map[v1alpha1.HostFindingReason]*netboot.Finding{
 		v1alpha1.FindingAnotherAgent: &f.AnotherAgent, v1alpha1.FindingBootRequestedAgain: &f.BootRequestedAgain, v1alpha1.FindingServerDiffers: &f.ServerDiffers,
 		v1alpha1.FindingBootLoadFailed: &f.BootLoadFailed, v1alpha1.FindingKernelNotRequested: &f.KernelNotRequested,
-		v1alpha1.FindingNoAgentRegistered: &f.NoAgentRegistered, v1alpha1.FindingBootWayRefused: &f.BootWayRefused, v1alpha1.FindingInventoryDiffers: &f.InventoryDiffers,
+		v1alpha1.FindingNoAgentRegistered: &f.NoAgentRegistered, v1alpha1.FindingInventoryDiffers: &f.InventoryDiffers,
+		v1alpha1.FindingBootWayRefused: &f.BootWayRefused, v1alpha1.FindingBootWaySilent: &f.BootWaySilent, v1alpha1.FindingBootNotEncrypted: &f.BootNotEncrypted,
 	}[reason]
 }
 
@@ -90,10 +115,16 @@ func kernelAwaited(k netboot.KernelAwaited) *v1alpha1.KernelAwaited {
 	return &v1alpha1.KernelAwaited{At: metav1.NewMicroTime(k.At), URL: v1alpha1.Truncate(k.URL, v1alpha1.MaxBootURL)}
 }
 
+// findingReasons are the reasons of findings, in order.
+var findingReasons = []v1alpha1.HostFindingReason{
+	v1alpha1.FindingAnotherAgent, v1alpha1.FindingBootLoadFailed, v1alpha1.FindingBootNotEncrypted, v1alpha1.FindingBootRequestedAgain, v1alpha1.FindingBootWayRefused,
+	v1alpha1.FindingBootWaySilent, v1alpha1.FindingInventoryDiffers, v1alpha1.FindingKernelNotRequested, v1alpha1.FindingNoAgentRegistered, v1alpha1.FindingServerDiffers,
+}
+
 // hostFindings returns the findings as they are stored, in the order of their reasons.
 func hostFindings(findings netboot.Findings) []v1alpha1.HostFinding {
 	var out []v1alpha1.HostFinding
-	for _, reason := range []v1alpha1.HostFindingReason{v1alpha1.FindingAnotherAgent, v1alpha1.FindingBootLoadFailed, v1alpha1.FindingBootRequestedAgain, v1alpha1.FindingBootWayRefused, v1alpha1.FindingInventoryDiffers, v1alpha1.FindingKernelNotRequested, v1alpha1.FindingNoAgentRegistered, v1alpha1.FindingServerDiffers} {
+	for _, reason := range findingReasons {
 		if f := finding(&findings, reason); f.Count > 0 {
 			out = append(out, v1alpha1.HostFinding{Reason: reason, Message: f.Message, Count: int32(f.Count), At: metav1.NewMicroTime(f.At)})
 		}
@@ -103,7 +134,7 @@ func hostFindings(findings netboot.Findings) []v1alpha1.HostFinding {
 
 // hasSameProgress reports whether nothing that is stored of the attempt's progress differs between the sessions.
 func hasSameProgress(before, after netboot.Session) bool {
-	return after.AttemptStatus == before.AttemptStatus && after.BootWay == before.BootWay && after.StepAt.Equal(before.StepAt) && after.OpenedAt.Equal(before.OpenedAt) &&
+	return after.AttemptStatus == before.AttemptStatus && after.BootWay == before.BootWay && after.ImageBoots == before.ImageBoots && after.SilentBoots == before.SilentBoots && after.StepAt.Equal(before.StepAt) && after.OpenedAt.Equal(before.OpenedAt) &&
 		after.ConfigDriveAwaitedAt.Equal(before.ConfigDriveAwaitedAt) && after.KernelFetchedAt.Equal(before.KernelFetchedAt) && after.Agent == before.Agent && after.KernelAwaited == before.KernelAwaited && after.Findings == before.Findings
 }
 
@@ -123,7 +154,7 @@ func updateRecord(record *v1alpha1.HostRecord, before, after netboot.Session) er
 	}
 	record.Status.Attempt = &v1alpha1.HostAttempt{
 		Number: after.Number, State: string(after.State), Step: string(after.Step), StepAt: microTime(after.StepAt), StepDeadline: stepDeadline(after), OpenedAt: microTime(after.OpenedAt),
-		Boots: int32(after.Boots), BootWay: string(after.BootWay), DoneBytes: after.DoneBytes, TotalBytes: after.TotalBytes, Reason: string(after.Reason), Message: v1alpha1.Truncate(after.Message, v1alpha1.MaxAttemptMessage),
+		Boots: int32(after.Boots), BootWay: string(after.BootWay), ImageBoots: int32(after.ImageBoots), SilentBoots: recordSilentBoots(after.SilentBoots), DoneBytes: after.DoneBytes, TotalBytes: after.TotalBytes, Reason: string(after.Reason), Message: v1alpha1.Truncate(after.Message, v1alpha1.MaxAttemptMessage),
 		Agent: hostAgent(after.Agent), ConfigDriveAwaitedAt: microTime(after.ConfigDriveAwaitedAt), Findings: hostFindings(after.Findings), KernelAwaited: kernelAwaited(after.KernelAwaited), KernelFetchedAt: microTime(after.KernelFetchedAt),
 		RootDisk: inventory.RecordDisk(after.RootDisk), Disks: inventory.RecordEvidence(after.Evidence),
 	}
