@@ -66,6 +66,20 @@ func (r BootRules) checkURI(uri string, isNull bool) (status int, key, message s
 	return 0, "", ""
 }
 
+// changeURI changes the URI of the next override. It returns false when it has refused to.
+func (b *BMC) changeURI(w http.ResponseWriter, next *bootOverride, value any) bool {
+	rules := b.options.Personality.Boot
+	uri, _ := value.(string)
+	if status, key, message := rules.checkURI(uri, value == nil); status != 0 {
+		b.refuse(w, status, key, message)
+		return false
+	}
+	if rules.HTTPBootURI != URIDropped && (rules.HTTPBootURI != URIUnremovable || uri != "") {
+		next.uri = uri
+	}
+	return true
+}
+
 // certificateDocument returns a member of the collection of certificates, or the collection.
 func (b *BMC) certificateDocument(at string) (document map[string]any, found bool) {
 	rule := b.options.Personality.Boot.Certificates

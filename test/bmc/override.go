@@ -179,24 +179,11 @@ func (b *BMC) patchBoot(w http.ResponseWriter, r *http.Request, path string, bod
 	defer b.mu.Unlock()
 	personality := b.options.Personality
 	atSettings := path == personality.pathSettings()
-	if personality.Boot.Settings != nil && atSettings != personality.Boot.Settings.canTakeOverride() {
-		b.refuseElsewhere(w)
+	if b.refusesChange(w, r, atSettings) {
 		return
 	}
-	if b.faults.StaleETags {
-		b.refuse(w, http.StatusPreconditionFailed, "PreconditionFailed", "The ETag supplied did not match the ETag required to change this resource.")
-		return
-	}
-	if status, key := b.checkIfMatch(r.Header.Get("If-Match")); status != 0 {
-		b.refuse(w, status, key, "The ETag supplied did not match the ETag required to change this resource.")
-		return
-	}
-	if err := json.Unmarshal(body, &change); err != nil {
-		b.refuse(w, http.StatusBadRequest, "MalformedJSON", "The request body submitted was malformed JSON.")
-		return
-	}
-	if change.Boot == nil {
-		b.refuse(w, http.StatusBadRequest, "PropertyMissing", "The property Boot is a required property and must be included in the request.")
+	if err := json.Unmarshal(body, &change); err != nil || change.Boot == nil {
+		b.refuse(w, http.StatusBadRequest, "MalformedJSON", "The request body submitted was malformed JSON, or has no Boot.")
 		return
 	}
 	next := *b.override()
@@ -205,16 +192,8 @@ func (b *BMC) patchBoot(w http.ResponseWriter, r *http.Request, path string, bod
 			*member = *value
 		}
 	}
-	if hasURI {
-		uri, _ := change.Boot.URI.(string)
-		if status, key, message := personality.Boot.checkURI(uri, change.Boot.URI == nil); status != 0 {
-			b.refuse(w, status, key, message)
-			return
-		}
-		next.uri = uri
-		if personality.Boot.HTTPBootURI == URIDropped || personality.Boot.HTTPBootURI == URIUnremovable && uri == "" {
-			next.uri = b.override().uri
-		}
+	if hasURI && !b.changeURI(w, &next, change.Boot.URI) {
+		return
 	}
 	if change.Boot.Target == nil && personality.Boot.AlwaysContinuous && !hasURI {
 		writeText(w, http.StatusBadRequest, "Missing the BootSourceOverrideTarget and/or BootSourceOverrideMode element")
@@ -226,6 +205,23 @@ func (b *BMC) patchBoot(w http.ResponseWriter, r *http.Request, path string, bod
 	}
 	b.storeOverride(next, change.Boot.Mode != nil)
 	b.confirmOverride(w)
+}
+
+// refusesChange refuses a change that comes to the wrong resource or with the wrong ETag, and reports whether it has.
+func (b *BMC) refusesChange(w http.ResponseWriter, r *http.Request, atSettings bool) bool {
+	if b.options.Personality.Boot.Settings != nil && atSettings != b.options.Personality.Boot.Settings.canTakeOverride() {
+		b.refuseElsewhere(w)
+		return true
+	}
+	if b.faults.StaleETags {
+		b.refuse(w, http.StatusPreconditionFailed, "PreconditionFailed", "The ETag supplied did not match the ETag required to change this resource.")
+		return true
+	}
+	if status, key := b.checkIfMatch(r.Header.Get("If-Match")); status != 0 {
+		b.refuse(w, status, key, "The ETag supplied did not match the ETag required to change this resource.")
+		return true
+	}
+	return false
 }
 
 // refuseElsewhere refuses a change of the override that is accepted at the other resource.

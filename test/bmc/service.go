@@ -67,16 +67,21 @@ func (b *BMC) route(w http.ResponseWriter, r *http.Request, path string, body []
 	case "POST " + media + actionEject:
 		b.ejectMedia(w)
 	default:
-		switch {
-		case r.Method == http.MethodGet:
-			b.get(w, r, path)
-		case r.Method == http.MethodDelete && strings.HasPrefix(path, pathSessions+"/"):
-			b.logOut(w, path)
-		case strings.HasPrefix(path, pathCertificates) && (r.Method == http.MethodPost || r.Method == http.MethodDelete):
-			b.changeCertificates(w, r, path, body)
-		default:
-			b.refuse(w, http.StatusMethodNotAllowed, "ActionNotSupported", "The action is not supported by the resource.")
-		}
+		b.routeOther(w, r, path, body)
+	}
+}
+
+// routeOther answers reads, and changes of members of collections.
+func (b *BMC) routeOther(w http.ResponseWriter, r *http.Request, path string, body []byte) {
+	switch {
+	case r.Method == http.MethodGet:
+		b.get(w, r, path)
+	case r.Method == http.MethodDelete && strings.HasPrefix(path, pathSessions+"/"):
+		b.logOut(w, path)
+	case strings.HasPrefix(path, pathCertificates):
+		b.changeCertificates(w, r, path, body)
+	default:
+		b.refuse(w, http.StatusMethodNotAllowed, "ActionNotSupported", "The action is not supported by the resource.")
 	}
 }
 

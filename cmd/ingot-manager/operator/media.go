@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
-	"github.com/ingot-dev/ingot/imagebuilder/extent"
 	"github.com/ingot-dev/ingot/imagebuilder/iso"
 	"github.com/ingot-dev/ingot/imagebuilder/uki"
 )
@@ -52,19 +51,22 @@ func newBootImages(boot settings.Boot) bootImages {
 		if err != nil {
 			return nil, err
 		}
-		return program.Reader(), nil
+		return program, nil
 	}}
 }
 
 // program returns the EFI program that boots the agent with the command line, and the layout of a CD with it. The files are read when it is read.
-func (m *mediaMaker) program(commandLine string) (*extent.Content, *iso.Layout, error) {
+func (m *mediaMaker) program(commandLine string) (*io.SectionReader, *iso.Layout, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.prepare(); err != nil {
 		return nil, nil, fmt.Errorf("look at boot.efiStub and boot.files of the manager's configuration: %w", err)
 	}
 	program, err := m.template.Image(commandLine)
-	return program, m.layout, err
+	if err != nil {
+		return nil, nil, err
+	}
+	return io.NewSectionReader(program, 0, program.Size()), m.layout, nil
 }
 
 // medium returns the CD image that boots the agent with the command line.

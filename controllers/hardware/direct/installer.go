@@ -210,27 +210,32 @@ func (i *Installer) performAction(ctx context.Context, host hardware.Host, s net
 		_, err := i.updateSession(ctx, host, s, func(s *netboot.Session) { bootAgain(s, i.options.Clock(), i.options.Timeouts) })
 		return err
 	case actionSucceed, actionFail:
-		i.clearAtEnd(ctx, host, s, next)
-		i.takeOutAtEnd(ctx, host, s)
-		state := hardware.AttemptSucceeded
-		if next.kind == actionFail {
-			state = hardware.AttemptFailed
-		}
-		_, err := i.updateSession(ctx, host, s, func(s *netboot.Session) {
-			if next.kind == actionSucceed {
-				next.message = s.Message // what the agent said of its success
-			}
-			if endAttempt(s, state, next.reason, next.message); next.isSilent {
-				s.SilentBoots = addSilentBoot(*s)
-			}
-			if next.step != "" {
-				s.Step = next.step
-			}
-		})
-		i.dropRecord(host)
-		return err
+		return i.end(ctx, host, s, next)
 	}
 	return nil
+}
+
+// end ends the attempt.
+func (i *Installer) end(ctx context.Context, host hardware.Host, s netboot.Session, next action) error {
+	i.clearAtEnd(ctx, host, s, next)
+	i.takeOutAtEnd(ctx, host, s)
+	state := hardware.AttemptSucceeded
+	if next.kind == actionFail {
+		state = hardware.AttemptFailed
+	}
+	_, err := i.updateSession(ctx, host, s, func(s *netboot.Session) {
+		if next.kind == actionSucceed {
+			next.message = s.Message // what the agent said of its success
+		}
+		if endAttempt(s, state, next.reason, next.message); next.isSilent {
+			s.SilentBoots = addSilentBoot(*s)
+		}
+		if next.step != "" {
+			s.Step = next.step
+		}
+	})
+	i.dropRecord(host)
+	return err
 }
 
 // wait does what is to be done for an attempt while the server is at work.

@@ -158,7 +158,7 @@ func TestATargetIsChosenFromThoseOffered(t *testing.T) {
 		}
 	}
 	f := start(t, personalityNamed(t, "uefi-http-only"))
-	expect(t, f.bmc.SetBootOnce(t.Context(), hardware.BootNetwork), hardware.Unsupported, "[None UefiHttp Hdd UefiTarget]", "[Pxe]", "UefiHttp needs")
+	expect(t, f.bmc.SetBootOnce(t.Context(), hardware.BootNetwork), hardware.Unsupported, "[None UefiHttp Hdd UefiTarget]", "[Pxe]", "UefiHttp is offered")
 }
 
 func TestAnOverrideIsContinuousWhereThatIsOffered(t *testing.T) {
