@@ -256,7 +256,11 @@ type HostAttempt struct {
 
 // SilentBoots are boots in a row by one way in which no agent came up.
 type SilentBoots struct {
-	// way of the boots.
+	// way of the boots:
+	//   - Network: PXE or HTTP boot of the boot NIC.
+	//   - PinnedHTTP: UEFI HTTP boot of the URL that the BMC holds.
+	//   - VirtualMedia: a CD image that the BMC presents to the server.
+	//
 	// +required
 	Way BootWay `json:"way"`
 	// boots is their number. After the second one the next way of the NodeProvider is used.
