@@ -73,5 +73,5 @@ func (b bootTLS) addKeeper(mgr ctrl.Manager, s settings.Settings, log *slog.Logg
 
 // longestAttempt returns the longest time that an attempt may take.
 func longestAttempt(t settings.HostTimeouts) time.Duration {
-	return slices.Max([]time.Duration{t.Inspect.Duration, t.Install.Duration, t.EraseMetadata.Duration, t.EraseFull.Duration})
+	return slices.Max([]time.Duration{t.Inspect.Duration, t.InspectAgent.Duration, t.Install.Duration, t.EraseMetadata.Duration, t.EraseFull.Duration})
 }

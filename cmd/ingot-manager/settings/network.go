@@ -3,6 +3,7 @@ package settings
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -100,13 +101,13 @@ func (n Network) validate() []error {
 	if address, err := netip.ParseAddr(n.Address); n.Address != "" && (err != nil || !address.Is4()) {
 		refuse("address", n.Address, "an IPv4 address of boot.network.interface, or nothing")
 	}
-	return append(errs, validateSubnets(n.Subnets)...)
+	return append(errs, n.validateSubnets()...)
 }
 
-func validateSubnets(subnets []Subnet) []error {
+func (n Network) validateSubnets() []error {
 	var errs []error
 	var parsed []ParsedSubnet
-	for i, subnet := range subnets {
+	for i, subnet := range n.Subnets {
 		p, err := subnet.Parse()
 		if err != nil {
 			errs = append(errs, fmt.Errorf("boot.network.subnets[%d]: %w", i, err))
@@ -118,8 +119,23 @@ func validateSubnets(subnets []Subnet) []error {
 			}
 		}
 		parsed = append(parsed, p)
+		if field, address := n.ownAddressIn(p.Range); field != "" {
+			errs = append(errs, fmt.Errorf("boot.network.subnets[%d]: got the range %s, which has %s, the address of boot.network.%s; expected one without it", i, p.Range, address, field))
+		}
 	}
 	return errs
+}
+
+// ownAddressIn returns the boot service's own address in the range, and its field; "" when there is none. Without the check a server is leased the
+// address that it is to boot from.
+func (n Network) ownAddressIn(r leases.Range) (string, netip.Addr) {
+	shared, _, _ := strings.Cut(n.SharedAddress, "/")
+	for _, own := range []struct{ field, text string }{{"address", n.Address}, {"sharedAddress", shared}} {
+		if address, err := netip.ParseAddr(own.text); err == nil && r.Contains(address) {
+			return own.field, address
+		}
+	}
+	return "", netip.Addr{}
 }
 
 // Parse returns the subnet with its texts parsed. The error names the field.
@@ -146,6 +162,9 @@ func (s Subnet) Parse() (ParsedSubnet, error) {
 			return out, fmt.Errorf("dns: got %q; expected IPv4 addresses", text)
 		}
 		out.DNS = append(out.DNS, address)
+	}
+	if out.Router.IsValid() && out.Range.Contains(out.Router) {
+		return out, fmt.Errorf("router: got %q, which is in the range %s; expected an address that is not leased", s.Router, out.Range)
 	}
 	return out, out.Range.Validate(out.Prefix)
 }

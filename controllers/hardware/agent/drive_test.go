@@ -114,6 +114,39 @@ func TestSgdiskAndBlkidAgreeWithTheInstalledDisk(t *testing.T) {
 	}
 }
 
+func TestADiskThatAConfigDriveCannotBeReadFromIsNotTouched(t *testing.T) {
+	disk := wideDisk{newMemoryDisk(32*mib, 0xFF)}
+	r := newRig(t, compressed(t, twoPartitions(16*mib), "raw.zst"), "raw.zst", someDrive)
+	r.change(hintOneMiB)
+	_, err := r.run(t.Context(), disk)
+	if session := r.session(); session.Reason != hardware.ReasonNoRootDevice || !strings.Contains(session.Message, "sectors of 4096 bytes") {
+		t.Errorf("%s: %q (%v)", session.Reason, session.Message, err)
+	}
+	if !bytes.Equal(disk.data, bytes.Repeat([]byte{0xFF}, 32*mib)) {
+		t.Error("the disk was written to")
+	}
+}
+
+func TestTheRootDiskByAnotherPathKeepsItsConfigDrive(t *testing.T) {
+	root := newMemoryDisk(24*mib, 0xFF)
+	root.info.Name, root.info.WWN = "/dev/sda", "naa.5000c500a1b2c3d4"
+	other := secondPath{root}
+	installed(t, twoPartitions(16*mib), root)
+	installed(t, twoPartitions(16*mib), root, other)
+	partitions := checkTables(t, root.data)
+	last := partitions[len(partitions)-1]
+	checkDrive(t, root.data[last.first*512:(last.last+1)*512])
+}
+
+// secondPath is the same disk by another path.
+type secondPath struct{ *memoryDisk }
+
+func (d secondPath) Info() hardware.Disk {
+	info := d.memoryDisk.Info()
+	info.Name = "/dev/sdb"
+	return info
+}
+
 func TestASecondInstallLeavesOneConfigDriveOnAllDisks(t *testing.T) {
 	first, second := newMemoryDisk(24*mib, 0xFF), newMemoryDisk(32*mib, 0xFF)
 	second.info.Name = "/dev/nvme1n1"

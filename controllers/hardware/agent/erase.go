@@ -156,12 +156,16 @@ func (e *eraser) message() string {
 func findTwin(disks []Disk, at int) string {
 	info := disks[at].Info()
 	for i, other := range disks {
-		isNamespace := strings.HasPrefix(info.Name, "/dev/nvme")
-		if i != at && !isNamespace && info.HasIdentity() && info.IsSame(other.Info()) {
+		if i != at && isSameByAnotherPath(info, other.Info()) {
 			return other.Info().Name
 		}
 	}
 	return ""
+}
+
+// isSameByAnotherPath reports whether both disks have the same WWN or serial number. See findTwin.
+func isSameByAnotherPath(a, b hardware.Disk) bool {
+	return !strings.HasPrefix(a.Name, "/dev/nvme") && a.HasIdentity() && a.IsSame(b)
 }
 
 func (e *eraser) erase(ctx context.Context, mode hardware.EraseMode) error {

@@ -38,6 +38,10 @@ func install(ctx context.Context, config Config, client *client, reports *report
 	if err != nil {
 		return err
 	}
+	drive := &configDrivePartition{volume: volume, disk: root}
+	if err := drive.checkSectors(); err != nil {
+		return err
+	}
 	config.Log.Info("installing", "disk", rootInfo.String(), "choice", note, "image", safeURL(image.URL), "checksum", image.Checksum, "configDriveBytes", len(volume))
 	file, err := startDownload(ctx, config, image.URL)
 	if err != nil {
@@ -46,7 +50,6 @@ func install(ctx context.Context, config Config, client *client, reports *report
 	defer file.Close()
 	reports.total.Store(max(file.total, 0))
 	reports.enterStep(ctx, hardware.StepWriting)
-	drive := &configDrivePartition{volume: volume, disk: root}
 	writer, err := newImageWriter(root, false, drive.allocate)
 	if err != nil {
 		return err
@@ -74,6 +77,10 @@ func finishInstall(ctx context.Context, config Config, writer *imageWriter, driv
 		return err
 	}
 	for _, disk := range others {
+		// By another path to the root disk the new config drive would be found and cleared.
+		if isSameByAnotherPath(drive.disk.Info(), disk.Info()) {
+			continue
+		}
 		if err := clearOldConfigDrives(config, disk); err != nil {
 			return err
 		}
@@ -129,15 +136,21 @@ type configDrivePartition struct {
 	extent gpt.Extent
 }
 
+// checkSectors refuses a disk that a config drive cannot be read from: Linux cannot mount an ISO 9660 volume, which has sectors of 2048 bytes, from a
+// disk with larger sectors. It is called before the first byte is written. Without it: the head of the disk is cleared, the image's head arrives, the
+// disk is refused, and the system that it had does not boot any more.
+func (d *configDrivePartition) checkSectors() error {
+	if d.volume == nil || d.disk.SectorSize() == gpt.Sector {
+		return nil
+	}
+	return failuref(hardware.ReasonNoRootDevice, nil, "disk %s has sectors of %d bytes, and a config drive needs %d: format it with 512-byte sectors, or choose another disk by rootDeviceHints",
+		d.disk.Info().Name, d.disk.SectorSize(), gpt.Sector)
+}
+
 // allocate adds a partition for the config drive to the partition table in head, the first MiB of the image.
 func (d *configDrivePartition) allocate(head []byte) error {
 	if d.volume == nil {
 		return nil
-	}
-	if d.disk.SectorSize() != gpt.Sector {
-		// Linux cannot mount an ISO 9660 volume, which has sectors of 2048 bytes, from a disk with larger sectors.
-		return failuref(hardware.ReasonImageInvalid, nil, "disk %s has sectors of %d bytes: a config drive needs %d; format it with 512-byte sectors",
-			d.disk.Info().Name, d.disk.SectorSize(), gpt.Sector)
 	}
 	table, err := gpt.ParseTable(head)
 	if err != nil {

@@ -73,7 +73,8 @@ func (s *Source) refresh(ctx context.Context) error {
 	if s.certificate != nil && s.Clock().Sub(s.readAt) < cacheTime {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	// A client that hangs up does not end the reading, which is for all of them.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 	defer cancel()
 	err := s.read(ctx)
 	switch {

@@ -75,7 +75,7 @@ func (b *Book) update(ctx context.Context, mac string) error {
 		if err != nil {
 			return err
 		}
-		assigned := parse(stored.Data)
+		assigned := b.parse(stored.Data)
 		next, err := b.assign(ctx, assigned, mac)
 		if err != nil {
 			return err
@@ -137,13 +137,17 @@ func (b *Book) assign(ctx context.Context, assigned map[string]netip.Addr, mac s
 	return assigned, nil
 }
 
-// parse reads the ConfigMap. An entry that a person has spoiled is left out, and its host gets an address again.
-func parse(data map[string]string) map[string]netip.Addr {
+// parse reads the ConfigMap. An entry that a person has spoiled is left out, and its host gets an address again: text that is no address, an address
+// outside the range, and one that another host has, which the host with the smaller MAC address keeps.
+func (b *Book) parse(data map[string]string) map[string]netip.Addr {
 	out := make(map[string]netip.Addr, len(data))
-	for key, text := range data {
-		if address, err := netip.ParseAddr(text); err == nil {
-			out[strings.ReplaceAll(key, "-", ":")] = address
+	isTaken := make(map[netip.Addr]bool, len(data))
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		address, err := netip.ParseAddr(data[key])
+		if err != nil || !b.Range.Contains(address) || isTaken[address] {
+			continue
 		}
+		out[strings.ReplaceAll(key, "-", ":")], isTaken[address] = address, true
 	}
 	return out
 }

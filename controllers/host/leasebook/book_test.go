@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -161,15 +162,26 @@ func TestAFullRangeTakesTheAddressesOfHostsThatAreGone(t *testing.T) {
 	}
 }
 
-func TestAnEntryThatAPersonHasSpoiledIsMadeAgain(t *testing.T) {
-	s := newSite(t, 1)
-	stored := &corev1.ConfigMap{Data: map[string]string{"52-54-00-00-00-00": "ten dot something"}}
-	book := s.replica(server.Client, "10.20.0.101")
+func TestEntriesThatAPersonHasSpoiledAreMadeAgain(t *testing.T) {
+	s := newSite(t, 4)
+	book := s.replica(server.Client, "10.20.0.109")
+	key := func(host int) string { return strings.ReplaceAll(s.hosts[host], ":", "-") }
+	stored := &corev1.ConfigMap{Data: map[string]string{
+		key(0): "ten dot something", key(1): "192.0.2.7", key(2): "10.20.0.105", key(3): "10.20.0.105",
+	}}
 	stored.Namespace, stored.Name = s.namespace, book.Name()
 	if err := server.Client.Create(t.Context(), stored); err != nil {
 		t.Fatal(err)
 	}
-	if address, err := book.AddressOf(t.Context(), s.hosts[0]); err != nil || !address.IsValid() {
-		t.Errorf("%s, %v", address, err)
+	owners := map[netip.Addr]string{}
+	for _, host := range s.hosts {
+		address, err := book.AddressOf(t.Context(), host)
+		if err != nil || !book.Range.Contains(address) || owners[address] != "" {
+			t.Errorf("%s has %s (%v), expected one of %s that no other host has: %v", host, address, err, book.Range, owners)
+		}
+		owners[address] = host
+	}
+	if kept := netip.MustParseAddr("10.20.0.105"); owners[kept] != s.hosts[2] {
+		t.Errorf("%s is with %q, expected it to stay with %s", kept, owners[kept], s.hosts[2])
 	}
 }

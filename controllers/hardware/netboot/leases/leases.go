@@ -24,6 +24,8 @@ func (r Range) Validate(network netip.Prefix) error {
 		return fmt.Errorf("range %s: the last address is before the first", r)
 	case !network.Contains(r.First) || !network.Contains(r.Last):
 		return fmt.Errorf("range %s: expected addresses of the network %s", r, network)
+	case network.Bits() < 31 && (r.First == network.Masked().Addr() || r.Contains(broadcast(network))):
+		return fmt.Errorf("range %s: expected addresses of servers, without the first and the last one of the network %s", r, network)
 	}
 	return nil
 }
@@ -57,7 +59,7 @@ func Assign(assigned map[string]netip.Addr, r Range, mac string, isKnown func(ma
 	if out == nil {
 		out = map[string]netip.Addr{}
 	}
-	if address, found := out[mac]; found && r.isIn(address) {
+	if address, found := out[mac]; found && r.Contains(address) {
 		return out, nil
 	}
 	delete(out, mac)
@@ -74,7 +76,16 @@ func Assign(assigned map[string]netip.Addr, r Range, mac string, isKnown func(ma
 	return out, nil
 }
 
-func (r Range) isIn(a netip.Addr) bool { return !a.Less(r.First) && !r.Last.Less(a) }
+// broadcast returns the last address of the network.
+func broadcast(network netip.Prefix) netip.Addr {
+	octets := network.Masked().Addr().As4()
+	number := binary.BigEndian.Uint32(octets[:]) | uint32(1<<(32-network.Bits())-1)
+	binary.BigEndian.PutUint32(octets[:], number)
+	return netip.AddrFrom4(octets)
+}
+
+// Contains reports whether the address is in the range.
+func (r Range) Contains(a netip.Addr) bool { return !a.Less(r.First) && !r.Last.Less(a) }
 
 // findFree returns the first free address at or behind the place of the MAC address.
 func (r Range) findFree(assigned map[string]netip.Addr, mac string) (netip.Addr, bool) {
