@@ -119,20 +119,20 @@ func (n Network) validateSubnets() []error {
 			}
 		}
 		parsed = append(parsed, p)
-		if field, address := n.ownAddressIn(p.Range); field != "" {
-			errs = append(errs, fmt.Errorf("boot.network.subnets[%d]: got the range %s, which has %s, the address of boot.network.%s; expected one without it", i, p.Range, address, field))
+		if field, address := n.takenAddressIn(subnet, p.Range); field != "" {
+			errs = append(errs, fmt.Errorf("boot.network.subnets[%d]: got the range %s, which has %s, the address of %s; expected one without it", i, p.Range, address, field))
 		}
 	}
 	return errs
 }
 
-// ownAddressIn returns the boot service's own address in the range, and its field; "" when there is none. Without the check a server is leased the
-// address that it is to boot from.
-func (n Network) ownAddressIn(r leases.Range) (string, netip.Addr) {
+// takenAddressIn returns the router's or the boot service's own address in the range, and its field; "" when there is none. Without the check a server
+// is leased the address that it is to boot from.
+func (n Network) takenAddressIn(subnet Subnet, r leases.Range) (string, netip.Addr) {
 	shared, _, _ := strings.Cut(n.SharedAddress, "/")
-	for _, own := range []struct{ field, text string }{{"address", n.Address}, {"sharedAddress", shared}} {
-		if address, err := netip.ParseAddr(own.text); err == nil && r.Contains(address) {
-			return own.field, address
+	for _, taken := range []struct{ field, text string }{{"its router", subnet.Router}, {"boot.network.address", n.Address}, {"boot.network.sharedAddress", shared}} {
+		if address, err := netip.ParseAddr(taken.text); err == nil && r.HasAddress(address) {
+			return taken.field, address
 		}
 	}
 	return "", netip.Addr{}
@@ -162,9 +162,6 @@ func (s Subnet) Parse() (ParsedSubnet, error) {
 			return out, fmt.Errorf("dns: got %q; expected IPv4 addresses", text)
 		}
 		out.DNS = append(out.DNS, address)
-	}
-	if out.Router.IsValid() && out.Range.Contains(out.Router) {
-		return out, fmt.Errorf("router: got %q, which is in the range %s; expected an address that is not leased", s.Router, out.Range)
 	}
 	return out, out.Range.Validate(out.Prefix)
 }

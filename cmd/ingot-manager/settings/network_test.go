@@ -49,7 +49,7 @@ func TestANetworkThatMakesNoSenseIsRefusedByItsField(t *testing.T) {
 		{serve + "subnets: [{prefix: 10.20.0.0/23, first: 10.20.1.20, last: 10.20.1.10}]", "the last address is before the first"},
 		{serve + "subnets: [{prefix: 10.20.0.0/23, first: 10.20.1.10, last: 10.20.1.20, router: gw}]", "router"},
 		{serve + "subnets: [{prefix: 10.20.0.0/23, first: 10.20.1.10, last: 10.20.1.20, dns: [\"::1\"]}]", "dns"},
-		{serve + "subnets: [{prefix: 10.20.0.0/23, first: 10.20.1.10, last: 10.20.1.20, router: 10.20.1.20}]", `router: got "10.20.1.20", which is in the range`},
+		{serve + "subnets: [{prefix: 10.20.0.0/23, first: 10.20.1.10, last: 10.20.1.20, router: 10.20.1.20}]", "10.20.1.20, the address of its router"},
 		{serve + "subnets: [{prefix: 10.20.0.0/23, first: 10.20.0.0, last: 10.20.1.20}]", "without the first and the last one"},
 		{serve + "subnets: [{prefix: 10.20.0.0/23, first: 10.20.1.10, last: 10.20.1.255}]", "without the first and the last one"},
 		{serve + "address: 10.20.1.11, subnets: [{prefix: 10.20.0.0/23, first: 10.20.1.10, last: 10.20.1.20}]", "10.20.1.11, the address of boot.network.address"},

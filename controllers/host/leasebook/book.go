@@ -144,7 +144,7 @@ func (b *Book) parse(data map[string]string) map[string]netip.Addr {
 	isTaken := make(map[netip.Addr]bool, len(data))
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		address, err := netip.ParseAddr(data[key])
-		if err != nil || !b.Range.Contains(address) || isTaken[address] {
+		if err != nil || !b.Range.HasAddress(address) || isTaken[address] {
 			continue
 		}
 		out[strings.ReplaceAll(key, "-", ":")], isTaken[address] = address, true

@@ -24,7 +24,7 @@ func (r Range) Validate(network netip.Prefix) error {
 		return fmt.Errorf("range %s: the last address is before the first", r)
 	case !network.Contains(r.First) || !network.Contains(r.Last):
 		return fmt.Errorf("range %s: expected addresses of the network %s", r, network)
-	case network.Bits() < 31 && (r.First == network.Masked().Addr() || r.Contains(broadcast(network))):
+	case network.Bits() < 31 && (r.First == network.Masked().Addr() || r.HasAddress(broadcast(network))):
 		return fmt.Errorf("range %s: expected addresses of servers, without the first and the last one of the network %s", r, network)
 	}
 	return nil
@@ -59,7 +59,7 @@ func Assign(assigned map[string]netip.Addr, r Range, mac string, isKnown func(ma
 	if out == nil {
 		out = map[string]netip.Addr{}
 	}
-	if address, found := out[mac]; found && r.Contains(address) {
+	if address, found := out[mac]; found && r.HasAddress(address) {
 		return out, nil
 	}
 	delete(out, mac)
@@ -84,8 +84,8 @@ func broadcast(network netip.Prefix) netip.Addr {
 	return netip.AddrFrom4(octets)
 }
 
-// Contains reports whether the address is in the range.
-func (r Range) Contains(a netip.Addr) bool { return !a.Less(r.First) && !r.Last.Less(a) }
+// HasAddress reports whether the address is in the range.
+func (r Range) HasAddress(a netip.Addr) bool { return !a.Less(r.First) && !r.Last.Less(a) }
 
 // findFree returns the first free address at or behind the place of the MAC address.
 func (r Range) findFree(assigned map[string]netip.Addr, mac string) (netip.Addr, bool) {
