@@ -81,7 +81,7 @@ type PowerChange struct {
 // InstallSpec describes what an installation writes and to which disk.
 type InstallSpec struct {
 	Image Image
-	// RootDevice selects the disk. The zero value selects the smallest disk of at least 4 GiB that is not removable.
+	// RootDevice selects the disk. The zero value selects the smallest disk of at least 4 GiB that is neither removable nor on USB.
 	RootDevice RootDevice
 	// GPUs are what the server must have before its disk is touched.
 	GPUs RequiredGPUs

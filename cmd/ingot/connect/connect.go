@@ -71,7 +71,8 @@ func (f *Flags) Client(cmd *cobra.Command) (client.Client, error) {
 	if raw, err := f.kube.ToRawKubeConfigLoader().RawConfig(); err == nil && len(raw.Clusters) == 0 && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
 		return nil, errors.New("no management cluster: no kubeconfig is found: give --kubeconfig, or set KUBECONFIG")
 	}
-	config.Timeout = timeout
+	// A limit of the client's own would end a wait with words about itself; the API server has its limits for each user.
+	config.Timeout, config.QPS = timeout, -1
 	clock := &serverClock{}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { clock.next = next; return clock })
 	scheme := runtime.NewScheme()

@@ -127,6 +127,18 @@ func TestADiskThatAConfigDriveCannotBeReadFromIsNotTouched(t *testing.T) {
 	}
 }
 
+func TestAUSBDiskIsInstalledOnlyWhereHintsSelectIt(t *testing.T) {
+	disk := newMemoryDisk(32*mib, 0xFF)
+	disk.info.Name, disk.info.Transport, disk.info.SizeBytes = "/dev/sda", "usb", 8<<30
+	r := newRig(t, compressed(t, twoPartitions(16*mib), "raw.zst"), "raw.zst", someDrive)
+	_, err := r.run(t.Context(), disk)
+	if session := r.session(); session.Reason != hardware.ReasonNoRootDevice || !strings.Contains(session.Message, "/dev/sda is a USB disk") {
+		t.Errorf("%s: %q (%v)", session.Reason, session.Message, err)
+	}
+	disk.info.SizeBytes = 32 * mib
+	installed(t, twoPartitions(16*mib), disk)
+}
+
 func TestTheRootDiskByAnotherPathKeepsItsConfigDrive(t *testing.T) {
 	root := newMemoryDisk(24*mib, 0xFF)
 	root.info.Name, root.info.WWN = "/dev/sda", "naa.5000c500a1b2c3d4"

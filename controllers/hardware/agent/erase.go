@@ -331,6 +331,12 @@ func (e *eraser) samplePlaces() []int64 {
 
 // findContent reads samples of the disk, with its first and its last bytes, and returns the offset of the first sample that is not zero, or -1.
 func (e *eraser) findContent() (at int64, err error) {
+	// Without it: where the kernel wrote the zeros through its cache, they are read from there, and the disk may have something else.
+	if disk, ok := e.disk.(interface{ DropCache() error }); ok {
+		if err := disk.DropCache(); err != nil {
+			return -1, err
+		}
+	}
 	sample := make([]byte, min(granule, e.size))
 	for _, off := range e.samplePlaces() {
 		if _, err := e.disk.ReadAt(sample, off); err != nil {

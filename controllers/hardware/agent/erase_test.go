@@ -3,6 +3,7 @@ package agent_test
 import (
 	"bytes"
 	"encoding/binary"
+	"strings"
 	"testing"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
@@ -99,5 +100,33 @@ func TestAnEraseOfNothingAndAnInspectionTouchNoDisk(t *testing.T) {
 	}
 	if len(disk.trace) > 0 {
 		t.Error("the disk was touched")
+	}
+}
+
+// cachingDisk is a disk whose zeros reach a cache and not the medium.
+type cachingDisk struct {
+	*memoryDisk
+	isCached bool
+}
+
+func (d *cachingDisk) ZeroRange(int64, int64) error { d.isCached = true; return nil }
+func (d *cachingDisk) DropCache() error             { d.isCached = false; return nil }
+
+func (d *cachingDisk) ReadAt(p []byte, off int64) (int, error) {
+	if d.isCached {
+		clear(p)
+		return len(p), nil
+	}
+	return d.memoryDisk.ReadAt(p, off)
+}
+
+func TestWhatIsReadBackComesFromTheDiskAndFromNoCache(t *testing.T) {
+	disk := &cachingDisk{memoryDisk: newMemoryDisk(8*mib, 0xFF)}
+	r, err := erased(t, hardware.EraseFull, disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := r.session().Evidence.Disks[0]; !strings.Contains(e.Message, "still had content") || !bytes.Equal(disk.data, make([]byte, 8*mib)) {
+		t.Errorf("evidence %+v, the disk is not zero", e)
 	}
 }

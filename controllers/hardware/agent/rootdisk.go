@@ -25,7 +25,7 @@ func selectRootDisk(set diskSet, instructions protocol.Instructions) (root Disk,
 	if !hasHints {
 		hints.MinSizeBytes = minRootBytes
 	}
-	matching, rejected := matchHints(set.disks, hints)
+	matching, rejected := matchHints(set.disks, hints, hasHints)
 	if previous := instructions.PreviousRootDisk; previous != (hardware.Disk{}) {
 		chosen, err := findPreviousDisk(set, matching, instructions)
 		if err != nil {
@@ -103,10 +103,15 @@ func otherChoice(disks []Disk, matching []int) string {
 	return "the image is not written to disk " + disks[smallestDisk(disks, matching)].Info().String()
 }
 
-// matchHints returns the indexes of the disks that match the hints, and why the others do not.
-func matchHints(disks []Disk, hints hardware.RootDevice) (matching []int, rejected []string) {
+// matchHints returns the indexes of the disks that match the hints, and why the others do not. Without hints a USB disk is none: somebody has put it
+// there, or it is a card for something else, and as the smallest disk it would be the first choice.
+func matchHints(disks []Disk, hints hardware.RootDevice, hasHints bool) (matching []int, rejected []string) {
 	for i, disk := range disks {
-		if reason := mismatch(disk.Info(), hints); reason != "" {
+		reason := mismatch(disk.Info(), hints)
+		if reason == "" && !hasHints && disk.Info().Transport == "usb" {
+			reason = "is a USB disk, which only spec.rootDeviceHints of the BareMetalHost selects"
+		}
+		if reason != "" {
 			rejected = append(rejected, disk.Info().Name+" "+reason)
 			continue
 		}
