@@ -99,6 +99,9 @@ func newSite(t *testing.T) *site {
 		Store: s.store, Key: func(context.Context) ([]byte, error) { return s.key, nil }, Clock: func() time.Time { return s.now },
 		HostSettings: func(context.Context, Session) (HostSettings, error) { return s.settings, nil },
 		BaseURL:      server.URL, Files: fstest.MapFS{"k": {Data: []byte("KERNEL")}, "i": {Data: []byte("INITRD")}}, Kernel: "k", Initrd: "i",
+		Media: func(commandLine string) (io.ReadSeeker, error) {
+			return strings.NewReader("MEDIUM " + commandLine), nil
+		},
 		KernelArguments: []string{"console=ttyS0"}, Log: slog.New(slog.NewTextHandler(&s.log, nil)),
 		Count: func(event string) { s.events = append(s.events, event) },
 	})
