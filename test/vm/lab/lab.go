@@ -69,7 +69,9 @@ func MakeBridge() error {
 	if err := netlink.LinkSetUp(loopback); err != nil {
 		return err
 	}
-	bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: Bridge}}
+	// Without an address of its own a bridge takes the lowest one of its ports, so that it changes with a new port, and whoever has spoken to it sends
+	// to the old one for half a minute.
+	bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: Bridge, HardwareAddr: net.HardwareAddr{0x52, 0x54, 0x00, 0x00, 0x00, 0xfe}}}
 	if err := netlink.LinkAdd(bridge); err != nil {
 		return fmt.Errorf("making the bridge: %w", err)
 	}
