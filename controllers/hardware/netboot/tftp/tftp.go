@@ -34,7 +34,7 @@ const (
 	ResultFailed = "failed"
 )
 
-// Serve serves the files to whoever asks at conn until ctx ends. A name that is not in files is refused, however it is written. count is called with the
+// Serve serves the files to whoever asks at conn until ctx ends, and returns when the transfers that are under way have ended. A name that is not in files is refused, however it is written. count is called with the
 // result of each request.
 func Serve(ctx context.Context, conn net.PacketConn, files fs.FS, log *slog.Logger, count func(result string)) error {
 	server := tftp.NewServer(func(name string, out io.ReaderFrom) error {
@@ -67,9 +67,10 @@ func Serve(ctx context.Context, conn net.PacketConn, files fs.FS, log *slog.Logg
 	server.SetBlockSize(maxBlock)
 	stop := context.AfterFunc(ctx, server.Shutdown)
 	defer stop()
-	if err := server.Serve(conn); err != nil && ctx.Err() == nil {
+	if err := server.Serve(conn); err != nil {
 		return fmt.Errorf("TFTP: %w", err)
 	}
+	server.Shutdown() // Serve returns when the socket is closed; transfers, which have sockets of their own, are waited for here.
 	return nil
 }
 
