@@ -26,6 +26,6 @@
 // Names of values are those of the charts of the pinned releases. What no document says of them stands in Chart.Warnings and
 // Component.About, and is never assumed: which feature gates and naming strategies a release knows, whether two releases of a chart
 // work side by side, what the operator does to pods that use DRA. Users fill in the registries that only they have: those of
-// the vGPU manager's image and of AMD's driver. Feature discovery comes with the charts only: without it, the labels that it would
-// set are not judged.
+// the vGPU manager's image and of AMD's driver. Feature discovery is part of both: where it does not run, the
+// labels that it would set are not judged.
 package tenantsoftware

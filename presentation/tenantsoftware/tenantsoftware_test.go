@@ -12,7 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
@@ -24,10 +26,22 @@ import (
 // advertisers of GPUs are containers of these names.
 var advertisers = []string{"nvidia-device-plugin-ctr", "gpus", "nvidia-kubevirt-gpu-dp-ctr", "amdgpu-dp-cntr", "plugin"}
 
+// scheme has Kubernetes' own kinds.
+func scheme(t testing.TB) *runtime.Scheme {
+	t.Helper()
+	out := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
+		if err := add(out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
 // daemonSets are the DaemonSets among the objects, each read strictly.
 func daemonSets(t testing.TB, all []*unstructured.Unstructured) []*appsv1.DaemonSet {
 	t.Helper()
-	decoder := serializer.NewCodecFactory(clientgoscheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	decoder := serializer.NewCodecFactory(scheme(t), serializer.EnableStrict).UniversalDeserializer()
 	var out []*appsv1.DaemonSet
 	seen := map[string]bool{}
 	for _, o := range all {

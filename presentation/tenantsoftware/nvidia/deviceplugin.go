@@ -21,7 +21,6 @@ const (
 	devicePluginVersion         = "0.20.0"
 	devicePluginRepository      = "nvcr.io/nvidia/k8s-device-plugin"
 	devicePluginImage           = devicePluginRepository + ":v" + devicePluginVersion
-	discoveryRepository         = "registry.k8s.io/nfd/node-feature-discovery"
 	devicePluginChartRepository = "https://nvidia.github.io/k8s-device-plugin"
 	// devicePluginConfigMap is the name of the ConfigMap with the plugin's configurations.
 	devicePluginConfigMap = "nvidia-device-plugin-configs"
@@ -103,8 +102,7 @@ func (t tenant) devicePluginComponent() (software.Component, error) {
 	out := software.Component{Name: "nvidia-device-plugin", About: "NVIDIA's device plugin, as NVIDIA's own manifest has it, one DaemonSet for all NodeTypes that want the same of it. A new node carries\n" +
 		"the gate until it advertises what was promised, and it advertises nothing until this pod runs on it: so the pod tolerates the gate.\n" +
 		"The image's containerd must have the nvidia runtime as its default; else add runtimeClassName: nvidia. GPU feature discovery, whose\n" +
-		"labels are judged where they are, writes files; node feature discovery, which makes labels of them, is yours to install:\n" +
-		"https://kubernetes-sigs.github.io/node-feature-discovery, with the same tolerations on its worker."}
+		"labels are judged where they are, needs node feature discovery, which makes labels of what it finds."}
 	if racks := t.devicePluginRacks(); len(racks) > 0 {
 		out.About += "\nCompute domains, by which IMEX runs on the racks of " + strings.Join(software.Names(racks), ", ") + ", take the DRA driver's chart."
 	}
@@ -153,26 +151,25 @@ func devicePluginDaemonSet(g software.Group[devicePluginSettings]) any {
 	return manifest.DaemonSet("nvidia-device-plugin-daemonset"+g.Settings.suffix(), map[string]string{"name": name}, pod)
 }
 
-// featuresDirectory is where node feature discovery reads files of others.
-const featuresDirectory = "/etc/kubernetes/node-feature-discovery/features.d"
-
 // featureDiscoveryDaemonSet returns GPU feature discovery of a group, which describes the GPUs as the group's device plugin advertises them.
 func featureDiscoveryDaemonSet(g software.Group[devicePluginSettings]) any {
 	container := corev1.Container{
-		Name: "gpu-feature-discovery", Image: devicePluginImage, Command: []string{"gpu-feature-discovery"},
-		Env: []corev1.EnvVar{manifest.Env("FAIL_ON_INIT_ERROR", "false"), manifest.Env("MIG_STRATEGY", g.Settings.migStrategy), manifest.Env("NVIDIA_MIG_MONITOR_DEVICES", "all"),
-			// By default it makes NodeFeature objects, whose kind and right are those of node feature discovery's chart (cmd/gpu-feature-discovery).
-			manifest.Env("GFD_USE_NODE_FEATURE_API", "false")},
+		Name: gpuDiscovery, Image: devicePluginImage, Command: []string{"gpu-feature-discovery"},
+		Env: []corev1.EnvVar{
+			manifest.Env("FAIL_ON_INIT_ERROR", "false"), manifest.Env("MIG_STRATEGY", g.Settings.migStrategy), manifest.Env("NVIDIA_MIG_MONITOR_DEVICES", "all"),
+			// Where the object is, whom it is of, and the pod that it goes with (internal/lm/output.go).
+			manifest.EnvFromField("NODE_NAME", "spec.nodeName"), manifest.EnvFromField("NAMESPACE", "metadata.namespace"), manifest.EnvFromField("POD_NAME", "metadata.name"),
+		},
 		SecurityContext: manifest.Privileged(),
-		VolumeMounts:    []corev1.VolumeMount{manifest.Mount("output-dir", featuresDirectory), manifest.Mount("host-sys", "/sys")},
+		VolumeMounts:    []corev1.VolumeMount{manifest.Mount("host-sys", "/sys")},
 	}
 	pod := corev1.PodSpec{
-		Affinity: withoutOptedOut(software.NodeAffinity(g.NodeTypes)), Tolerations: tolerations(g.NodeTypes),
-		Volumes: []corev1.Volume{manifest.HostPath("output-dir", featuresDirectory, corev1.HostPathDirectoryOrCreate), manifest.HostPath("host-sys", "/sys", corev1.HostPathDirectory)},
+		Affinity: withoutOptedOut(software.NodeAffinity(g.NodeTypes)), Tolerations: tolerations(g.NodeTypes), ServiceAccountName: gpuDiscovery,
+		Volumes: []corev1.Volume{manifest.HostPath("host-sys", "/sys", corev1.HostPathDirectory)},
 	}
 	g.Settings.mountConfiguration(&container, &pod)
 	pod.Containers = []corev1.Container{container}
-	name := "gpu-feature-discovery" + g.Settings.suffix()
+	name := gpuDiscovery + g.Settings.suffix()
 	return manifest.DaemonSet(name, map[string]string{"name": name}, pod)
 }
 

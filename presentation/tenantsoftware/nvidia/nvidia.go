@@ -56,7 +56,7 @@ func Components(nodeTypes []software.NodeType) ([]software.Component, error) {
 		return nil, err
 	}
 	var out []software.Component
-	for _, component := range []func() (software.Component, error){t.operatorComponent, t.devicePluginComponent, t.draDriverComponent, t.kubeVirtComponent} {
+	for _, component := range []func() (software.Component, error){t.operatorComponent, t.discoveryComponent, t.devicePluginComponent, t.draDriverComponent, t.kubeVirtComponent} {
 		c, err := component()
 		if err != nil {
 			return nil, err
