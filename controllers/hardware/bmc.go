@@ -44,10 +44,11 @@ type BMC interface {
 	SetBootAlways(ctx context.Context, source BootSource) error
 	// ClearBoot ends an override, so that the server boots from its disk. It sends no change when there is none.
 	ClearBoot(ctx context.Context) error
-	// SetVirtualMedia inserts the boot image at the URL, whose last part is MediaFileName, as virtual media, in place of an earlier one. An empty URL
-	// ejects such images. Images with other names are somebody else's and stay; it fails with Conflict where they take every slot, and with
-	// Unsupported where the BMC has none.
-	SetVirtualMedia(ctx context.Context, imageURL string) error
+	// SetVirtualMedia inserts the boot image, whose URLs have the last part MediaFileName, as virtual media, in place of an earlier one. The URLs are
+	// several ways to the same image: the first that the BMC fetches is used. Without a URL, or with empty ones, such images are ejected. Images with
+	// other names are somebody else's and stay; it fails with Conflict where they take every slot, with Unsupported where the BMC has none, and with
+	// Busy while the BMC inserts the image, or, with ReasonBootImageNotFetched, when it could not fetch it. Such a call is repeated.
+	SetVirtualMedia(ctx context.Context, imageURLs ...string) error
 	// SetPinnedBootOnce makes the next boot load the EFI program at the URL, whose last part is PinnedFileName, by UEFI HTTP boot. It fails with
 	// Unsupported where the BMC cannot pin a URL, or does not keep it. No error has the last parts of the URL, which are a secret.
 	SetPinnedBootOnce(ctx context.Context, programURL string) error

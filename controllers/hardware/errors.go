@@ -36,7 +36,7 @@ const (
 type Error struct {
 	// Kind says what the caller can do about the failure.
 	Kind Kind
-	// Reason is set with the kind Ignored (ReasonPowerOnIgnored, ReasonPowerOffIgnored) and where no BMC caused the failure. Then the text
+	// Reason is set with the kind Ignored (ReasonPowerOnIgnored, ReasonPowerOffIgnored) and where the cause is not the BMC. Then the text
 	// of Err alone says what is wrong.
 	Reason Reason
 	// Op is the operation that failed, in the imperative: "set boot override", "open session".

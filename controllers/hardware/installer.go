@@ -223,11 +223,12 @@ const (
 	ReasonDeadlineExceeded     Reason = "DeadlineExceeded" // the deadline passed in a step without a more specific reason
 )
 
-// Reasons of failed calls that no BMC caused.
+// Reasons of failed calls whose cause is not the BMC.
 const (
 	ReasonHostRecordUnavailable Reason = "HostRecordUnavailable" // the progress of the attempt cannot be read or written
 	ReasonAttemptConflict       Reason = "AttemptConflict"       // the call is for another attempt or other work than the one under way
 	ReasonSecureBootOn          Reason = "SecureBootOn"          // the firmware would refuse what the server is to boot, so that it is not powered on
+	ReasonBootImageNotFetched   Reason = "BootImageNotFetched"   // the BMC could not fetch the boot medium from the boot service
 	ReasonBootMACConflict       Reason = "BootMACConflict"       // another host has the boot MAC address of the host, so that the boot service serves neither
 )
 

@@ -78,9 +78,11 @@ type BMC struct {
 	certificates []string
 	// settling is how many requests to power on are still refused.
 	settling int
-	// media is the URL of the inserted image; empty: none.
-	media string
-	tree  tree
+	// devices are those for virtual media, task is the insertion that goes on, and bootedImage the URL of the image that the last boot loads.
+	devices     []*mediaDevice
+	task        *mediaTask
+	bootedImage string
+	tree        tree
 	// boots counts the boots of the server, unloadedReads the reads since the last one that found Boot empty.
 	boots, unloadedReads int
 	// rush counts the requests since rushBegan. The BMC is frozen when there were too many.
@@ -104,6 +106,7 @@ func New(options Options) *BMC {
 		options: options, stopping: make(chan struct{}), loaded: map[string]bool{}, password: options.Password,
 		sessions: map[string]openSession{}, boot: newOverride(options.Personality.Boot), future: newOverride(options.Personality.Boot),
 	}
+	b.devices = newDevices(options.Personality.Media)
 	b.tree = buildTree(options.Hardware, options.Personality)
 	return b
 }
@@ -206,20 +209,6 @@ func (b *BMC) EndSessions() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	clear(b.sessions)
-}
-
-// InsertMedia inserts an image as a person does at the BMC.
-func (b *BMC) InsertMedia(url string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.media = url
-}
-
-// Media returns the URL of the inserted image, or "".
-func (b *BMC) Media() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.media
 }
 
 // Paths returns the paths of all resources.

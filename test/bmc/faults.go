@@ -30,6 +30,8 @@ type Faults struct {
 	StaleETags bool
 	// StaleMedia means that the BMC takes an image for inserted that is not, and refuses every insert until the next eject (iDRAC).
 	StaleMedia bool
+	// LostImages is how many insertions are accepted whose image the BMC cannot fetch.
+	LostImages int
 	// LazyCollections means that each collection is answered with 503 the first time it is asked for, while it is being loaded.
 	LazyCollections bool
 	// SharedNIC means that the BMC has no port of its own (NC-SI), and that the port has no link while the server is off.

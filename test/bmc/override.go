@@ -78,7 +78,7 @@ func (b *BMC) TakeBoot() hardware.BootSource {
 	if taken.target == "UefiHttp" && b.options.Personality.Boot.HTTPBootURI == URITaken {
 		set.uri = ""
 	}
-	b.boot, b.bootedURI = *set, ""
+	b.boot, b.bootedURI, b.bootedImage = *set, "", ""
 	if taken.enabled == "Disabled" || taken.mode == "Legacy" && b.options.Personality.Boot.Mode != BootModeAbsent {
 		return ""
 	}
@@ -93,6 +93,7 @@ func (b *BMC) TakeBoot() hardware.BootSource {
 	case "Hdd":
 		return hardware.BootDisk
 	case "Cd", "Usb", "UsbCd", "CD/DVD":
+		b.takeMedium()
 		return hardware.BootMedia
 	}
 	return ""
@@ -154,7 +155,7 @@ func (b *BMC) settingsNow(static map[string]any) map[string]any {
 	switch b.options.Personality.Boot.Settings.Members {
 	case SettingsOverride:
 		boot = b.bootDocument(*b.override(), true)
-		if etag := b.servedETag(); etag != "" {
+		if etag := b.servedETag(b.etag()); etag != "" {
 			document["@odata.etag"] = etag
 		}
 	case SettingsTargets:
@@ -217,7 +218,7 @@ func (b *BMC) refusesChange(w http.ResponseWriter, r *http.Request, atSettings b
 		b.refuse(w, http.StatusPreconditionFailed, "PreconditionFailed", "The ETag supplied did not match the ETag required to change this resource.")
 		return true
 	}
-	if status, key := b.checkIfMatch(r.Header.Get("If-Match")); status != 0 {
+	if status, key := b.checkIfMatch(r.Header.Get("If-Match"), b.etag()); status != 0 {
 		b.refuse(w, status, key, "The ETag supplied did not match the ETag required to change this resource.")
 		return true
 	}
@@ -307,9 +308,8 @@ func (b *BMC) confirmOverride(w http.ResponseWriter) {
 // etag returns the ETag of the resource that has the override, as it is compared.
 func (b *BMC) etag() string { return fmt.Sprintf(`"%d"`, b.override().version) }
 
-// servedETag returns the ETag as it is handed out, or "".
-func (b *BMC) servedETag() string {
-	etag := b.etag()
+// servedETag returns an ETag as it is handed out, or "".
+func (b *BMC) servedETag(etag string) string {
 	switch b.options.Personality.ETag {
 	case ETagOptional, ETagRequired, ETagRefused:
 		return etag
@@ -323,12 +323,12 @@ func (b *BMC) servedETag() string {
 	return ""
 }
 
-// checkIfMatch returns the status and the message with which a change with this If-Match header is refused; 0 when it is accepted.
-func (b *BMC) checkIfMatch(ifMatch string) (status int, key string) {
+// checkIfMatch returns the status and the message with which a change with this If-Match header is refused where the resource has the ETag; 0 when it is accepted.
+func (b *BMC) checkIfMatch(ifMatch, etag string) (status int, key string) {
 	rule := b.options.Personality.ETag
 	isOptional := rule == "" || rule == ETagOptional || rule == ETagRefused
 	switch {
-	case ifMatch == "" && isOptional, rule == "", ifMatch == "*" && (rule == ETagOptional || rule == ETagStar), ifMatch == b.etag() && rule != ETagRefused && rule != ETagStar:
+	case ifMatch == "" && isOptional, rule == "", ifMatch == "*" && (rule == ETagOptional || rule == ETagStar), ifMatch == etag && rule != ETagRefused && rule != ETagStar:
 		return 0, ""
 	case ifMatch == "":
 		return http.StatusPreconditionRequired, "PreconditionRequired"

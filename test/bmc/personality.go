@@ -41,6 +41,8 @@ type Personality struct {
 	MediaUnderSystem bool `json:"mediaUnderSystem"`
 	// SecureBoot are the members of the system's resource SecureBoot; nil: the system has none.
 	SecureBoot map[string]any `json:"secureBoot"`
+	// Media is how virtual media differ.
+	Media MediaRules `json:"media"`
 	// NoMedia leaves the collection of virtual media empty.
 	NoMedia bool `json:"noMedia"`
 	// Resources are those of a product; nil: those that follow from the hardware. ProductNamed sets them.
@@ -72,12 +74,4 @@ func PersonalityNamed(name string) (Personality, error) {
 		return Personality{}, fmt.Errorf("no BMC personality %q: expected one of %s", name, strings.Join(slices.Sorted(maps.Keys(all)), ", "))
 	}
 	return personality, nil
-}
-
-// mediaPath is the path of the one virtual media slot.
-func (p Personality) mediaPath() string {
-	if p.MediaUnderSystem {
-		return PathSystem + "/VirtualMedia/Cd"
-	}
-	return pathManager + "/VirtualMedia/Cd"
 }

@@ -48,7 +48,6 @@ func (b *BMC) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 func (b *BMC) route(w http.ResponseWriter, r *http.Request, path string, body []byte) {
-	media := b.options.Personality.mediaPath()
 	if r.Method != http.MethodGet && !strings.HasPrefix(path, pathSessions) {
 		b.writes.Add(1)
 	}
@@ -62,10 +61,6 @@ func (b *BMC) route(w http.ResponseWriter, r *http.Request, path string, body []
 	case "POST " + pathHGX + actionReset:
 		// Resetting the baseboard does not reset the server: the request is accepted, and the server's power stays as it is.
 		w.WriteHeader(http.StatusNoContent)
-	case "POST " + media + actionInsert:
-		b.insertMedia(w, body)
-	case "POST " + media + actionEject:
-		b.ejectMedia(w)
 	default:
 		b.routeOther(w, r, path, body)
 	}
@@ -74,8 +69,10 @@ func (b *BMC) route(w http.ResponseWriter, r *http.Request, path string, body []
 // routeOther answers reads, and changes of members of collections.
 func (b *BMC) routeOther(w http.ResponseWriter, r *http.Request, path string, body []byte) {
 	switch {
+	case r.Method == http.MethodGet && b.getMonitor(w, path):
 	case r.Method == http.MethodGet:
 		b.get(w, r, path)
+	case b.changeMedia(w, r, path, body):
 	case r.Method == http.MethodDelete && strings.HasPrefix(path, pathSessions+"/"):
 		b.logOut(w, path)
 	case strings.HasPrefix(path, pathCertificates):
@@ -141,7 +138,7 @@ func (b *BMC) get(w http.ResponseWriter, r *http.Request, path string) {
 		b.unloadedReads++
 	}
 	if path == b.overridePath() {
-		if etag := b.servedETag(); etag != "" {
+		if etag := b.servedETag(b.etag()); etag != "" {
 			w.Header().Set("ETag", etag)
 		}
 	}

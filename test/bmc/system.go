@@ -17,6 +17,9 @@ func (b *BMC) resource(path string, power hardware.PowerState) (document map[str
 	if document, found = b.certificateDocument(path); found {
 		return document, true
 	}
+	if document, found = b.mediaDocument(path); found {
+		return document, true
+	}
 	document, found = b.tree[path]
 	switch path {
 	case "/redfish":
@@ -29,10 +32,6 @@ func (b *BMC) resource(path string, power hardware.PowerState) (document map[str
 		if found {
 			document = b.settingsNow(document)
 		}
-	case b.options.Personality.mediaPath():
-		if found {
-			document = b.mediaNow(document)
-		}
 	}
 	return document, found
 }
@@ -41,16 +40,6 @@ func (b *BMC) resource(path string, power hardware.PowerState) (document map[str
 func (b *BMC) systemNow(static map[string]any, power hardware.PowerState) map[string]any {
 	document := maps.Clone(static)
 	document["PowerState"], document["Boot"] = power, b.systemBoot()
-	return document
-}
-
-// mediaNow returns the virtual media slot with the image that is inserted.
-func (b *BMC) mediaNow(static map[string]any) map[string]any {
-	document := maps.Clone(static)
-	document["Inserted"], document["Image"] = b.media != "", nil
-	if b.media != "" {
-		document["Image"] = b.media
-	}
 	return document
 }
 
@@ -146,28 +135,4 @@ func (b *BMC) nextResetAnswer(reset Reset, power hardware.PowerState) resetAnswe
 		b.settling = b.options.Personality.Power.SettlingResets
 	}
 	return resetAccepted
-}
-
-func (b *BMC) insertMedia(w http.ResponseWriter, body []byte) {
-	var request struct{ Image string }
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch {
-	case json.Unmarshal(body, &request) != nil || request.Image == "":
-		b.refuse(w, http.StatusBadRequest, "ActionParameterMissing", "The action requires the parameter Image.")
-	case b.faults.StaleMedia:
-		b.refuse(w, http.StatusInternalServerError, "IDRAC.2.8.VRM0021", "The Virtual Media image server is already connected.")
-	case b.media != "":
-		b.refuse(w, http.StatusConflict, "ResourceInUse", "The media is in use.")
-	default:
-		b.media = request.Image
-		w.WriteHeader(http.StatusNoContent)
-	}
-}
-
-func (b *BMC) ejectMedia(w http.ResponseWriter) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.media, b.faults.StaleMedia = "", false
-	w.WriteHeader(http.StatusNoContent)
 }

@@ -116,25 +116,6 @@ func (t tree) addSystem(path string, inventory hardware.Inventory, personality P
 	}
 }
 
-// addMedia adds a slot for virtual media below the manager, or below the system.
-func (t tree) addMedia(personality Personality) {
-	slot := personality.mediaPath()
-	parent := path.Dir(path.Dir(slot))
-	t[parent]["VirtualMedia"] = ref(path.Dir(slot))
-	if personality.NoMedia {
-		t.collection(path.Dir(slot))
-		return
-	}
-	t.collection(path.Dir(slot), slot)
-	t.add(slot, "#VirtualMedia.v1_6_3.VirtualMedia", map[string]any{
-		"Name": "Virtual CD", "MediaTypes": []any{"CD", "DVD"},
-		"Actions": map[string]any{
-			"#VirtualMedia.InsertMedia": map[string]any{"target": slot + actionInsert},
-			"#VirtualMedia.EjectMedia":  map[string]any{"target": slot + actionEject},
-		},
-	})
-}
-
 func sockets(inventory hardware.Inventory) int {
 	return max(1, (inventory.CPUThreads+threadsPerCPU-1)/threadsPerCPU)
 }

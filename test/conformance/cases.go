@@ -8,9 +8,12 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
+// caseInstall is the case of an install of a sound server.
+const caseInstall = "an install writes the image and the server boots it from the disk"
+
 // soundCases are the tests of the outcome of one attempt on a sound server.
 var soundCases = map[string]func(*testing.T, Harness){
-	"an install writes the image and the server boots it from the disk": func(t *testing.T, h Harness) {
+	caseInstall: func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{})
 		attempt := f.newAttempt(1)
 		var progress []int64

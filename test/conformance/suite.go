@@ -34,6 +34,12 @@ func RunSound(t *testing.T, harness Harness) {
 	runCases(t, harness, soundCases)
 }
 
+// RunInstall runs only the case of an install of a sound server. It is for more kinds of servers than RunSound.
+func RunInstall(t *testing.T, harness Harness) {
+	t.Helper()
+	runCases(t, harness, map[string]func(*testing.T, Harness){caseInstall: soundCases[caseInstall]})
+}
+
 func runCases(t *testing.T, harness Harness, groups ...map[string]func(*testing.T, Harness)) {
 	t.Helper()
 	for _, group := range groups {

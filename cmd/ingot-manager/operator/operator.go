@@ -243,7 +243,7 @@ func newBootService(mgr ctrl.Manager, s settings.Settings, store netboot.Store, 
 // installerOptions returns the options of the installer of servers with Redfish BMCs.
 func installerOptions(s settings.Settings, bmcs hardware.BMCOpener, store netboot.Store, boot *bootServer, log *slog.Logger) direct.Options {
 	options := direct.Options{
-		BMCs: bmcs, Store: store, MediaURL: boot.service.MediaURL, ProgramURLs: boot.service.ProgramURLs, Timeouts: s.InstallerTimeouts(), Log: log.With("logger", "installer"),
+		BMCs: bmcs, Store: store, MediaURLs: boot.service.MediaURLs, ProgramURLs: boot.service.ProgramURLs, Timeouts: s.InstallerTimeouts(), Log: log.With("logger", "installer"),
 	}
 	if boot.tls.source != nil {
 		options.BootAuthorities = boot.tls.source.Authorities

@@ -22,9 +22,11 @@ type facts struct {
 	// record holds what this process has observed of the attempt.
 	record attemptRecord
 	// refusal is why the last try to boot the server from the network failed; nil when it did not.
-	refusal  error
-	now      time.Time
-	timeouts hardware.Timeouts
+	refusal error
+	// lostImage is why the BMC could not fetch the boot medium; nil when it could, or was not asked to.
+	lostImage error
+	now       time.Time
+	timeouts  hardware.Timeouts
 	// ways are those in which the host may be booted.
 	ways []hardware.BootSource
 }
@@ -201,6 +203,9 @@ func (f facts) deadlineReason() hardware.Reason {
 		if f.powerErr == nil && f.power != hardware.PowerOff {
 			return hardware.ReasonPowerOffIgnored
 		}
+		if f.lostImage != nil {
+			return hardware.ReasonBootImageNotFetched
+		}
 	case hardware.StepBooting:
 		if f.powerErr == nil && f.reportedStep() == hardware.StepPoweringOn {
 			return hardware.ReasonPowerOnIgnored
@@ -266,7 +271,9 @@ func (f facts) failure(reason hardware.Reason, detail string) action {
 	if s.TotalBytes > 0 {
 		message += fmt.Sprintf("; %d of %d bytes done", s.DoneBytes, s.TotalBytes)
 	}
-	if f.refusal != nil {
+	if f.lostImage != nil {
+		message += "; " + f.lostImage.Error()
+	} else if f.refusal != nil {
 		message += "; the last request to boot it from the network failed: " + f.refusal.Error()
 	}
 	if f.powerErr != nil {

@@ -16,8 +16,9 @@ type Options struct {
 	BMCs hardware.BMCOpener
 	// Store stores the sessions and returns the config drives. The Installer does not store InstallSpec.ConfigDrive.
 	Store netboot.Store
-	// MediaURL returns the URL of the boot medium for the boot of the session's attempt with the number; nil: no server boots from virtual media.
-	MediaURL func(ctx context.Context, session netboot.Session, boot int) (string, error)
+	// MediaURLs returns the URLs of the boot medium for the boot of the session's attempt with the number, by HTTP and by HTTPS, which may be empty; nil: no
+	// server boots from virtual media.
+	MediaURLs func(ctx context.Context, session netboot.Session, boot int) (plain, secure string, err error)
 	// ProgramURLs returns the URLs of the EFI program for the boot, by HTTP and by HTTPS, which may be empty; nil: no server boots from a pinned URL.
 	ProgramURLs func(ctx context.Context, session netboot.Session, boot int) (plain, secure string, err error)
 	// BootAuthorities returns the authorities of the boot service's certificate in PEM; nil: there are none.
@@ -43,6 +44,8 @@ type Installer struct {
 	cleared map[string]bootID
 	// refusals holds why the server of a running attempt could not be booted, by host UID.
 	refusals map[string]bootRefusal
+	// lostImages holds why the BMC of a running attempt could not fetch the boot medium, by host UID.
+	lostImages map[string]lostImage
 }
 
 var _ hardware.Installer = (*Installer)(nil)
@@ -57,7 +60,7 @@ func New(options Options) *Installer {
 	}
 	options.Timeouts = options.Timeouts.WithDefaults()
 	return &Installer{
-		options: options, records: map[string]attemptRecord{}, requests: map[string]requestRecord{}, cleared: map[string]bootID{}, refusals: map[string]bootRefusal{},
+		options: options, records: map[string]attemptRecord{}, requests: map[string]requestRecord{}, cleared: map[string]bootID{}, refusals: map[string]bootRefusal{}, lostImages: map[string]lostImage{},
 	}
 }
 
@@ -183,7 +186,7 @@ func (i *Installer) advance(ctx context.Context, host hardware.Host, attempt har
 	}
 	now := i.options.Clock()
 	next := nextAction(facts{
-		power: power, powerErr: powerErr, session: s, record: i.recordObservation(s, power, now), refusal: i.lastRefusal(s), now: now, timeouts: i.options.Timeouts,
+		power: power, powerErr: powerErr, session: s, record: i.recordObservation(s, power, now), refusal: i.lastRefusal(s), lostImage: i.lastLostImage(s), now: now, timeouts: i.options.Timeouts,
 		ways: waysOf(host),
 	})
 	return i.performAction(ctx, host, s, next, powerErr)

@@ -44,7 +44,7 @@ func (b preparedBoot) apply(s *netboot.Session, way hardware.BootSource, now tim
 }
 
 // prepareBoot makes the next boot come from the first way that the BMC can do and that was not silent. A refusal that time can mend is an error, and the
-// call is repeated: a server whose BMC is busy must not boot in a way that resists less.
+// call is repeated: a server whose BMC is busy must not boot in a way that resists less. A BMC that cannot fetch the medium is not mended by time.
 //
 // An image of the server's own has the token of the boot with its number, which is stored with OpenedAt. When the process is killed in between, the next
 // call computes the same number and gives the BMC the same URL.
@@ -61,7 +61,10 @@ func (i *Installer) prepareBoot(ctx context.Context, bmc hardware.BMC, subject b
 		if err == nil && way.HasOwnImage() {
 			prepared.number, prepared.plain = subject.boot, plain
 		}
-		if hardware.KindOf(err) != hardware.Unsupported || at == len(ways)-1 {
+		if way == hardware.BootMedia {
+			i.recordLostImage(s, err)
+		}
+		if hardware.KindOf(err) != hardware.Unsupported && !i.isImageLost(s, err) || at == len(ways)-1 {
 			return way, prepared, err
 		}
 		prepared.refused = fmt.Sprintf("the server is not booted by %s, which the NodeProvider prefers, but by %s: %v", way, ways[at+1], err)
@@ -100,14 +103,14 @@ func (i *Installer) prepareWay(ctx context.Context, bmc hardware.BMC, subject bo
 // insertMedium inserts the boot medium.
 func (i *Installer) insertMedium(ctx context.Context, bmc hardware.BMC, subject bootSubject) error {
 	s := subject.session
-	if i.options.MediaURL == nil {
+	if i.options.MediaURLs == nil {
 		return hardware.Errorf(hardware.Unsupported, "make a boot medium", s.Namespace+"/"+s.Name, "this installation makes none")
 	}
-	url, err := i.options.MediaURL(ctx, s, subject.boot)
+	plain, secure, err := i.options.MediaURLs(ctx, s, subject.boot)
 	if err != nil {
 		return err
 	}
-	return bmc.SetVirtualMedia(ctx, url)
+	return bmc.SetVirtualMedia(ctx, plain, secure)
 }
 
 // pinProgram pins the URL of the EFI program, by HTTPS where the firmware can be told to trust the boot service.
@@ -180,7 +183,7 @@ func (i *Installer) takeOutImages(ctx context.Context, bmc hardware.BMC, host ha
 	for _, way := range ways {
 		var err error
 		if way == hardware.BootMedia {
-			err = bmc.SetVirtualMedia(ctx, "")
+			err = bmc.SetVirtualMedia(ctx)
 		} else {
 			err = bmc.ClearPinnedBoot(ctx)
 		}

@@ -32,6 +32,68 @@ func TestConformanceOverVirtualMedia(t *testing.T) {
 	})
 }
 
+// TestConformanceOverTheMediaOfTheField installs a server with every BMC whose virtual media deviate.
+func TestConformanceOverTheMediaOfTheField(t *testing.T) {
+	personalities, err := bmc.Personalities()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, personality := range personalities {
+		if !strings.HasPrefix(name, "media-") && name != "supermicro-x13" && name != "hpe-dl380a" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			conformance.RunInstall(t, func(t *testing.T, faults conformance.Faults) conformance.Rig {
+				r := newMediaRig(t, faults, personality)
+				r.ways = r.ways[:1]
+				if r.secureURL = "https://boot.example:8092"; len(personality.Media.Schemes) == 0 {
+					r.secureURL = ""
+				}
+				t.Cleanup(func() {
+					if s := r.session(); s.State != hardware.AttemptRunning && s.Operation != hardware.OpInspect && r.bmc.Media() != "" {
+						t.Errorf("the attempt is %s %s, and the medium is inserted", s.State, s.Reason)
+					}
+				})
+				return r
+			})
+		})
+	}
+}
+
+func TestABMCThatCannotFetchTheMediumIsNamedAndTheNextWayUsed(t *testing.T) {
+	for name, rules := range map[string]bmc.MediaRules{"at once": {}, "by its task": {Task: bmc.TaskMonitor, TaskReads: 2}} {
+		t.Run(name, func(t *testing.T) {
+			r := newMediaRig(t, conformance.Faults{}, bmc.Personality{Media: rules})
+			r.bmc.SetFaults(bmc.Faults{LostImages: bmc.All})
+			began := r.Now()
+			r.installUntil(func() bool { return r.session().Step == hardware.StepBooting })
+			s := r.session()
+			if s.BootWay != "" || !strings.Contains(s.Findings.BootWayRefused.Message, "not booted by VirtualMedia") || !strings.Contains(s.Findings.BootWayRefused.Message, "the BMC's own network") {
+				t.Errorf("way %q, finding %+v", s.BootWay, s.Findings.BootWayRefused)
+			}
+			if spent := r.Now().Sub(began); spent < 2*time.Minute {
+				t.Errorf("the way was changed after %s: a boot service that is started again is away for so long", spent)
+			}
+		})
+	}
+	only := newMediaRig(t, conformance.Faults{}, bmc.Personality{})
+	only.ways = only.ways[:1]
+	only.bmc.SetFaults(bmc.Faults{LostImages: bmc.All})
+	only.runAttempt(1)
+	if s := only.session(); s.State != hardware.AttemptFailed || s.Reason != hardware.ReasonBootImageNotFetched || !strings.Contains(s.Message, "http://boot.example/***/ingot-agent.iso") || only.Power() != hardware.PowerOff {
+		t.Errorf("the attempt is %s %s: %s", s.State, s.Reason, s.Message)
+	}
+}
+
+func TestAMediumThatIsFetchedInTheEndIsUsed(t *testing.T) {
+	r := newMediaRig(t, conformance.Faults{}, bmc.Personality{Media: bmc.MediaRules{Task: bmc.TaskMonitor, TaskReads: 2}})
+	r.bmc.SetFaults(bmc.Faults{LostImages: 2})
+	r.installUntil(func() bool { return r.session().Step == hardware.StepBooting })
+	if s := r.session(); s.BootWay != hardware.BootMedia || s.Findings.BootWayRefused.Count != 0 {
+		t.Errorf("way %q, finding %+v", s.BootWay, s.Findings.BootWayRefused)
+	}
+}
+
 func (r *rig) session() netboot.Session {
 	s, err := r.store.ByUID(context.Background(), "uid-1")
 	if err != nil {

@@ -119,7 +119,7 @@ func TestFirmwareThatTakesTheAuthorityLoadsByHTTPS(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.authorities = made.Signing.Certificate
+			r.authorities, r.secureURL = made.Signing.Certificate, "https://boot.example:8092"
 			r.installUntil(func() bool { return r.session().Step == hardware.StepBooting })
 			found := r.session().Findings.BootNotEncrypted
 			if got := strings.HasPrefix(r.bmc.PinnedURI(), "https://boot.example:8092/media/"); got != isSecure || (found.Count > 0) == isSecure || isSecure != (len(r.bmc.Certificates()) == 1) {

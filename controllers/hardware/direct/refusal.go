@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
@@ -25,6 +26,55 @@ func (i *Installer) recordBootRefusal(s netboot.Session, err error) {
 	if delete(i.refusals, s.HostUID); err != nil {
 		i.refusals[s.HostUID] = bootRefusal{attempt: s.Number, err: err}
 	}
+}
+
+// lostImageTime is how long the BMC must have been unable to fetch the boot medium before the next way is tried. A boot service that is started again, or
+// a replica that takes its address over, is back within a minute.
+const lostImageTime = 2 * time.Minute
+
+// lostImage is that the BMC could not fetch the boot medium in an attempt.
+type lostImage struct {
+	attempt int64
+	since   time.Time
+	err     error
+}
+
+// recordLostImage keeps the error of a boot medium that the BMC could not fetch, and since when it could not, or removes it when the medium is inserted.
+//
+// Without it: the network of the BMCs does not lead to the boot service, each insertion ends with an answer that says to try again, and a server whose
+// NodeProvider names a second way that works is never installed.
+func (i *Installer) recordLostImage(s netboot.Session, err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	lost := i.lostImages[s.HostUID]
+	switch {
+	case err == nil:
+		delete(i.lostImages, s.HostUID)
+		return
+	case hardware.ReasonOf(err) != hardware.ReasonBootImageNotFetched:
+		return // such as that it is being fetched
+	case lost.err == nil || lost.attempt != s.Number:
+		lost = lostImage{attempt: s.Number, since: i.options.Clock()}
+	}
+	lost.err = err
+	i.lostImages[s.HostUID] = lost
+}
+
+// isImageLost reports whether the error is that the BMC could not fetch the boot medium, and it could not for so long that the next way is to be tried.
+func (i *Installer) isImageLost(s netboot.Session, err error) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return hardware.ReasonOf(err) == hardware.ReasonBootImageNotFetched && i.options.Clock().Sub(i.lostImages[s.HostUID].since) >= lostImageTime
+}
+
+// lastLostImage returns why the BMC could not fetch the boot medium in this attempt; nil when it could, or was not asked to.
+func (i *Installer) lastLostImage(s netboot.Session) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if lost := i.lostImages[s.HostUID]; lost.attempt == s.Number {
+		return lost.err
+	}
+	return nil
 }
 
 // lastRefusal returns why the last try to boot the server in this attempt failed; nil when it did not.

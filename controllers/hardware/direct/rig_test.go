@@ -63,6 +63,8 @@ type rig struct {
 	ways      []hardware.BootSource
 	// authorities are those of the boot service's HTTPS; nil: it has none.
 	authorities []byte
+	// secureURL is the boot service's by HTTPS; empty: it has none.
+	secureURL string
 	// isSigned: what the network boots is signed.
 	isSigned bool
 	// log is the installer's.
@@ -101,10 +103,7 @@ func newRigWith(t *testing.T, faults conformance.Faults, personality bmc.Persona
 		BaseURL: "http://boot.example", Files: fstest.MapFS{"kernel": {}, "initrd": {}}, Kernel: "kernel", Initrd: "initrd",
 		Media: func(line string) (io.ReadSeeker, error) { return strings.NewReader(line), nil }, Program: func(line string) (io.ReadSeeker, error) { return strings.NewReader(line), nil },
 		HostSettings: func(context.Context, netboot.Session) (netboot.HostSettings, error) {
-			if r.authorities == nil {
-				return netboot.HostSettings{}, nil
-			}
-			return netboot.HostSettings{SecureURL: "https://boot.example:8092"}, nil
+			return netboot.HostSettings{SecureURL: r.secureURL}, nil
 		},
 		Pins: func(context.Context) ([]string, error) { return []string{"sha256:" + strings.Repeat("a", 64)}, nil },
 	})
@@ -141,7 +140,7 @@ func (r *rig) Installer() hardware.Installer { return r.installer }
 
 func (r *rig) Restart() {
 	r.installer = direct.New(direct.Options{
-		BMCs: r.client, Store: r.store, MediaURL: r.service.MediaURL, ProgramURLs: r.service.ProgramURLs, Clock: r.Now,
+		BMCs: r.client, Store: r.store, MediaURLs: r.service.MediaURLs, ProgramURLs: r.service.ProgramURLs, Clock: r.Now,
 		Log: slog.New(slog.NewTextHandler(&r.log, nil)), BootAuthorities: func(context.Context) ([]byte, error) { return r.authorities, nil },
 	})
 }
@@ -216,7 +215,7 @@ func (r *rig) tick() {
 		} else if source.HasOwnImage() && r.faults.DeadBootNIC {
 			r.bootDisk()
 		} else if source == hardware.BootMedia {
-			r.bootImage(r.bmc.Media(), now)
+			r.bootImage(r.bmc.BootedMedia(), now)
 		} else if source == hardware.BootPinned {
 			r.bootImage(r.bmc.BootedURI(), now)
 		} else if source != hardware.BootNetwork {

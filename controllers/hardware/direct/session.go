@@ -145,6 +145,7 @@ func (i *Installer) dropRecord(host hardware.Host) {
 	defer i.mu.Unlock()
 	delete(i.records, host.UID)
 	delete(i.refusals, host.UID)
+	delete(i.lostImages, host.UID)
 }
 
 // reportedStep returns the step to show. The session has one step, Booting, from the request for power-on until the server fetches its boot

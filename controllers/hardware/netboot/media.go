@@ -30,17 +30,20 @@ func (s *Service) program() ownImage {
 	return ownImage{context: "ingot boot program v1\x00", file: hardware.PinnedFileName, contentType: "application/efi", make: s.options.Program}
 }
 
-// MediaURL returns the URL of the CD image for the boot of the session's attempt with the number. The URL is a secret: who has it gets the agent's
-// token. It is valid until the attempt ends or a later boot begins, and it is the same at every call.
-func (s *Service) MediaURL(ctx context.Context, session Session, boot int) (string, error) {
-	path, settings, err := s.imagePath(ctx, s.medium(), session, boot)
-	return settings.URL + path, err
+// MediaURLs returns the URLs of the CD image for the boot of the session's attempt with the number, by HTTP and by HTTPS. They are secrets: who has one
+// gets the agent's token. They are valid until the attempt ends or a later boot begins, and they are the same at every call. secure is empty where the
+// host has no HTTPS.
+func (s *Service) MediaURLs(ctx context.Context, session Session, boot int) (plain, secure string, err error) {
+	return s.imageURLs(ctx, s.medium(), session, boot)
 }
 
-// ProgramURLs returns the URLs of the EFI program for the boot, by HTTP and by HTTPS. They are secrets like those of MediaURL. secure is empty where
-// the host has no HTTPS.
+// ProgramURLs returns the URLs of the EFI program for the boot, which are like those of MediaURLs.
 func (s *Service) ProgramURLs(ctx context.Context, session Session, boot int) (plain, secure string, err error) {
-	path, settings, err := s.imagePath(ctx, s.program(), session, boot)
+	return s.imageURLs(ctx, s.program(), session, boot)
+}
+
+func (s *Service) imageURLs(ctx context.Context, image ownImage, session Session, boot int) (plain, secure string, err error) {
+	path, settings, err := s.imagePath(ctx, image, session, boot)
 	if settings.SecureURL != "" {
 		secure = settings.SecureURL + path
 	}

@@ -20,7 +20,7 @@ func FuzzAMediaRequestGetsAPartOfTheMediumOrNothing(f *testing.F) {
 	f.Fuzz(func(t *testing.T, secret, file, parts string) {
 		s := newSite(t)
 		s.settings.URL = s.url
-		address, err := s.service.MediaURL(t.Context(), *s.store.sessions["host-a"], 1)
+		address, _, err := s.service.MediaURLs(t.Context(), *s.store.sessions["host-a"], 1)
 		if err != nil {
 			t.Fatal(err)
 		}

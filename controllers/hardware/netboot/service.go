@@ -60,7 +60,7 @@ type Options struct {
 	// Files holds the agent's kernel and initrd under the names Kernel and Initrd. Its files must implement io.Seeker, as those of os.DirFS do.
 	Files          fs.FS
 	Kernel, Initrd string
-	// Media returns the CD image that boots the agent with the kernel command line; nil: there are none, and MediaURL fails with Unsupported.
+	// Media returns the CD image that boots the agent with the kernel command line; nil: there are none, and MediaURLs fails with Unsupported.
 	Media func(commandLine string) (io.ReadSeeker, error)
 	// Program returns the EFI program that does the same; nil: there are none, and ProgramURLs fails with Unsupported.
 	Program func(commandLine string) (io.ReadSeeker, error)

@@ -43,7 +43,7 @@ func (b *bmc) SetBootAuthorities(ctx context.Context, authorities []byte) error 
 			if present[fingerprint] {
 				continue
 			}
-			if err := c.post(collection, map[string]any{"CertificateString": text, "CertificateType": "PEM"}); err != nil {
+			if _, err := c.post(collection, map[string]any{"CertificateString": text, "CertificateType": "PEM"}); err != nil {
 				return c.authorityError(err)
 			}
 			isAdded = true

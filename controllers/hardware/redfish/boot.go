@@ -226,7 +226,7 @@ func isRefused(err error) bool {
 		return false
 	}
 	kind := r.kind()
-	return kind == hardware.Unsupported || kind == hardware.Invalid && r.status >= 400 && r.status < 500
+	return kind == hardware.Unsupported || kind == hardware.Invalid && r.status < 500
 }
 
 // isRefusedHere reports whether the BMC refused a change of this resource as one that cannot be made there.

@@ -37,38 +37,43 @@ func (c *conn) readDocument(uri string, into any) (etags []string, err error) {
 // When the BMC refuses the ETag, or its absence, the resource is read again, and the current ETag is sent in every form that a BMC is known
 // to compare with, then none, and "*" at last. This loses no change of somebody else: the members that are changed here are Ingot's.
 func (c *conn) patch(uri string, etags []string, payload any) error {
+	_, err := c.patchAccepted(uri, etags, payload)
+	return err
+}
+
+// patchAccepted does the same and returns how the BMC has accepted the change.
+func (c *conn) patchAccepted(uri string, etags []string, payload any) (acceptance, error) {
 	first := ""
 	if len(etags) > 0 {
 		first = etags[0]
 	}
-	err := c.patchOnce(uri, first, payload)
+	accepted, err := c.patchOnce(uri, first, payload)
 	if !isPrecondition(err) {
-		return err
+		return accepted, err
 	}
 	latest, readErr := c.readDocument(uri, &map[string]any{})
 	if readErr != nil {
-		return readErr
+		return acceptance{}, readErr
 	}
 	for _, etag := range etagForms(latest, first) {
-		if err = c.patchOnce(uri, etag, payload); !isPrecondition(err) {
-			return err
+		if accepted, err = c.patchOnce(uri, etag, payload); !isPrecondition(err) {
+			break
 		}
 	}
-	return err
+	return accepted, err
 }
 
 // patchOnce sends one PATCH. An empty ETag is not sent.
-func (c *conn) patchOnce(uri, etag string, payload any) error {
+func (c *conn) patchOnce(uri, etag string, payload any) (acceptance, error) {
 	headers := map[string]string{}
 	if etag != "" {
 		headers["If-Match"] = etag
 	}
 	resp, err := c.api.PatchWithHeaders(uri, payload, headers)
 	if err != nil {
-		return err
+		return acceptance{}, err
 	}
-	schemas.DeferredCleanupHTTPResponse(resp)
-	return nil
+	return acceptanceOf(resp), nil
 }
 
 // isPrecondition reports whether the BMC refused a change because of its ETag.

@@ -64,6 +64,11 @@ var messageKinds = map[string]hardware.Kind{
 	// HPE: a change of settings during the self-test; a member that cannot be written.
 	"UnableToModifyDuringSystemPOST": hardware.Busy,
 	"UnsupportedOperation":           hardware.Unsupported,
+	// A licence is missing: HPE, Supermicro, Dell, and the Base registry.
+	"LicenseKeyRequired":  hardware.Unsupported,
+	"OemLicenseNotPassed": hardware.Unsupported,
+	"LIC501":              hardware.Unsupported,
+	"LicenseRequired":     hardware.Unsupported,
 	// Dell: not ready yet (two), all sessions in use, already in that power state.
 	"SYS518":  hardware.Busy,
 	"SWC0700": hardware.Busy,

@@ -19,6 +19,8 @@ type line struct {
 	// slots says whose the sessions of a BMC are whose slots are full, and slotsAt when they were listed.
 	slots   string
 	slotsAt time.Time
+	// insertions are the images that slots for virtual media were asked to insert, by the path of the slot.
+	insertions map[string]insertion
 }
 
 // needsSweep reports whether the sessions that an earlier process left are still to be looked for.

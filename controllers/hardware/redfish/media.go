@@ -1,10 +1,12 @@
 package redfish
 
 import (
+	"cmp"
 	"context"
-	"net/http"
+	"net/url"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/stmcginnis/gofish/schemas"
 
@@ -15,12 +17,13 @@ const opMedia = "set virtual media"
 
 // mediaSlot is a slot for virtual media.
 type mediaSlot struct {
-	Image      string
-	Inserted   *bool
-	MediaTypes []string
-	Actions    struct {
+	Image, ImageName string
+	Inserted         *bool
+	MediaTypes       []string
+	Actions          struct {
 		Insert struct {
-			Target string `json:"target"`
+			Target  string   `json:"target"`
+			Schemes []string `json:"TransferProtocolType@Redfish.AllowableValues"`
 		} `json:"#VirtualMedia.InsertMedia"`
 		Eject struct {
 			Target string `json:"target"`
@@ -32,31 +35,28 @@ type mediaSlot struct {
 }
 
 // SetVirtualMedia implements hardware.BMC.
-func (b *bmc) SetVirtualMedia(ctx context.Context, imageURL string) error {
-	return b.callWithSecret(ctx, opMedia, secretOfURL(imageURL), func(c *conn) error {
+func (b *bmc) SetVirtualMedia(ctx context.Context, imageURLs ...string) error {
+	images := slices.DeleteFunc(slices.Clone(imageURLs), func(image string) bool { return image == "" })
+	secret := ""
+	if len(images) > 0 {
+		secret = secretOfURL(images[0])
+	}
+	return b.callWithSecret(ctx, opMedia, secret, func(c *conn) error {
 		slots, err := c.readMediaSlots()
 		if err != nil {
 			return err
 		}
-		if imageURL == "" {
+		if len(images) == 0 {
 			return c.ejectOwnMedia(slots)
 		}
-		slot := chooseMediaSlot(slots)
-		if slot == nil {
-			return hardware.Errorf(hardware.Conflict, opMedia, b.endpoint.Address, "virtual media have another image in every slot for a CD: eject it at the BMC")
+		if slices.ContainsFunc(slots, func(slot *mediaSlot) bool { return c.hasImage(slot, images) }) {
+			return nil
 		}
-		if slot.hasMedia() {
-			if slot.Image == imageURL {
-				return nil
-			}
-			if err := c.ejectMedia(slot); err != nil {
-				return err
-			}
-		}
-		if err := c.insertMedia(slot, imageURL); err != nil {
+		rest, err := c.checkInsertions(slots, images)
+		if err != nil || len(rest) == 0 {
 			return err
 		}
-		return c.checkInserted(slot)
+		return c.insertFirst(slots, rest)
 	})
 }
 
@@ -65,23 +65,36 @@ func (s *mediaSlot) hasMedia() bool {
 	if s.Inserted != nil {
 		return *s.Inserted
 	}
-	return s.Image != ""
+	return s.Image != "" || s.ImageName != ""
 }
 
-// isOwn reports whether the image in the slot is one that Ingot inserted.
-func (s *mediaSlot) isOwn() bool { return path.Base(s.Image) == hardware.MediaFileName }
-
-// chooseMediaSlot returns the slot for an image: the one that has an image of ours, otherwise the first empty one; nil when there is none.
-func chooseMediaSlot(slots []*mediaSlot) *mediaSlot {
-	for _, isGood := range []func(*mediaSlot) bool{
-		func(s *mediaSlot) bool { return s.hasMedia() && s.isOwn() },
-		func(s *mediaSlot) bool { return !s.hasMedia() },
-	} {
-		if i := slices.IndexFunc(slots, isGood); i >= 0 {
-			return slots[i]
-		}
+// isOwn reports whether the image in the slot is one that Ingot inserted. Some BMCs show only the last part of the URL.
+func (s *mediaSlot) isOwn() bool {
+	shown := s.Image
+	if shown == "" {
+		shown = s.ImageName
 	}
-	return nil
+	return path.Base(shown) == hardware.MediaFileName
+}
+
+// isCDSlot reports whether the slot accepts a CD or DVD image. One that does not tell may.
+func (s *mediaSlot) isCDSlot() bool {
+	return len(s.MediaTypes) == 0 || slices.ContainsFunc(s.MediaTypes, func(kind string) bool { return strings.EqualFold(kind, "CD") || strings.EqualFold(kind, "DVD") })
+}
+
+// hasImage reports whether one of the images is inserted in the slot. Where the BMC does not show the URL, this process must have inserted it.
+//
+// Without it: the BMC shows only the name of the file, a power-on is requested again because the server has not come up yet, and the image is ejected
+// and inserted again while the server boots from it.
+func (c *conn) hasImage(slot *mediaSlot, images []string) bool {
+	if !slot.hasMedia() || !slot.isOwn() {
+		return false
+	}
+	if strings.Contains(slot.Image, "://") {
+		return slices.Contains(images, slot.Image)
+	}
+	known, ok := c.line().insertionAt(slot.uri)
+	return ok && slices.Contains(images, known.image)
 }
 
 // ejectOwnMedia ejects the images that Ingot inserted.
@@ -96,20 +109,78 @@ func (c *conn) ejectOwnMedia(slots []*mediaSlot) error {
 	return nil
 }
 
+// insertFirst inserts the first of the images that the BMC takes, in the first slot that takes it, after earlier images of Ingot's are ejected.
+func (c *conn) insertFirst(slots []*mediaSlot, images []string) error {
+	if err := c.ejectOwnMedia(slots); err != nil {
+		return err
+	}
+	slots = slices.DeleteFunc(slots, func(slot *mediaSlot) bool { return slot.hasMedia() && !slot.isOwn() })
+	if len(slots) == 0 {
+		return hardware.Errorf(hardware.Conflict, opMedia, c.bmc.endpoint.Address, "virtual media have another image in every slot for a CD: eject it at the BMC")
+	}
+	var refused error
+	for _, image := range images {
+		for _, slot := range slots {
+			err := c.checkScheme(slot, image)
+			if err == nil {
+				err = c.insertMedia(slot, image)
+			}
+			switch {
+			case err == nil:
+				return c.checkInserted(slot, image)
+			case hardware.ReasonOf(err) == hardware.ReasonBootImageNotFetched:
+				refused = err
+			case isRefused(err), hardware.KindOf(err) == hardware.Unsupported:
+				refused = cmp.Or(refused, err)
+			default:
+				return err
+			}
+		}
+	}
+	return refused
+}
+
+// checkScheme returns an error when the slot lists the protocols that it fetches images by, and that of the image is not one.
+func (c *conn) checkScheme(slot *mediaSlot, image string) error {
+	listed := slot.Actions.Insert.Schemes
+	if len(listed) == 0 || firstOffered([]string{schemeOf(image)}, listed) != "" {
+		return nil
+	}
+	hint := ""
+	if firstOffered([]string{"HTTPS"}, listed) != "" {
+		hint = "; the boot service has HTTPS with boot.tls.address of the manager's configuration"
+	}
+	return hardware.Errorf(hardware.Unsupported, opMedia, c.bmc.endpoint.Address, "the BMC fetches images by %s, needed is %s%s", strings.Join(listed, ", "), schemeOf(image), hint)
+}
+
+// schemeOf returns the protocol of a URL as Redfish names it, HTTP or HTTPS.
+func schemeOf(image string) string {
+	scheme, _, _ := strings.Cut(image, "://")
+	return strings.ToUpper(scheme)
+}
+
 // checkInserted reads the slot again. A BMC that accepts an image and cannot fetch it reports none, at once or after a while; one that inserts in
 // the background reports it later, and the caller repeats the call.
 //
 // Without it: the server would be powered on without the medium, and its firmware would boot the next device, which is the disk.
-func (c *conn) checkInserted(slot *mediaSlot) error {
-	after := &mediaSlot{uri: slot.uri}
-	if _, err := c.readDocument(slot.uri, after); err != nil {
+func (c *conn) checkInserted(slot *mediaSlot, image string) error {
+	after, err := c.readMediaSlot(slot.uri)
+	if err != nil {
 		return err
 	}
-	if after.Inserted != nil && !*after.Inserted {
-		return hardware.Errorf(hardware.Busy, opMedia, c.bmc.endpoint.Address,
-			"the BMC has accepted the image and reports that none is inserted: look whether it reaches the boot service from its own network")
+	if after.hasMedia() && after.isOwn() {
+		return nil
 	}
-	return nil
+	return hardware.Errorf(hardware.Busy, opMedia, c.bmc.endpoint.Address, "the BMC has accepted the image %s and reports none in %s yet", shownURL(image), slot.uri)
+}
+
+// shownURL returns the URL of an image without its secret.
+func shownURL(image string) string {
+	at, err := url.Parse(image)
+	if err != nil {
+		return hardware.MediaFileName
+	}
+	return at.Scheme + "://" + at.Host + "/***/" + path.Base(at.Path)
 }
 
 // readMediaSlots returns the virtual media slots for a CD. They are below the system in newer firmware, below its manager in older.
@@ -149,70 +220,20 @@ func (c *conn) appendMediaSlots(slots []*mediaSlot, collection string) ([]*media
 		return nil, err
 	}
 	for _, member := range members {
-		slot := &mediaSlot{uri: member}
-		slot.etags, err = c.readDocument(member, slot)
+		slot, err := c.readMediaSlot(member)
 		if err := c.skipResourceError(err, member); err != nil {
 			return nil, err
 		}
-		if err == nil && isCDSlot(slot) {
+		if err == nil && slot.isCDSlot() {
 			slots = append(slots, slot)
 		}
 	}
 	return slots, nil
 }
 
-// isCDSlot reports whether the slot accepts a CD or DVD image.
-func isCDSlot(slot *mediaSlot) bool {
-	return slices.Contains(slot.MediaTypes, "CD") || slices.Contains(slot.MediaTypes, "DVD")
-}
-
-// ejectMedia ejects the image. A slot without the action is changed with PATCH.
-func (c *conn) ejectMedia(slot *mediaSlot) error {
-	if slot.Actions.Eject.Target == "" {
-		return c.patch(slot.uri, slot.etags, map[string]any{"Image": nil, "Inserted": false})
-	}
-	return c.post(slot.Actions.Eject.Target, map[string]any{})
-}
-
-// insertMedia inserts the image. A BMC that refuses the further parameters gets the image alone.
-func (c *conn) insertMedia(slot *mediaSlot, imageURL string) error {
-	insert := func(payload map[string]any) error {
-		if slot.Actions.Insert.Target == "" {
-			return c.patch(slot.uri, slot.etags, payload)
-		}
-		return c.post(slot.Actions.Insert.Target, payload)
-	}
-	payload := map[string]any{"Image": imageURL, "Inserted": true, "WriteProtected": true}
-	err := insert(payload)
-	if isMediaAttachedError(err) {
-		// iDRAC may have media attached (VRM0021) although the slot reports that nothing is inserted.
-		if err := c.ejectMedia(slot); err != nil {
-			return err
-		}
-		err = insert(payload)
-	}
-	if isRefused(err) {
-		return insert(map[string]any{"Image": imageURL})
-	}
-	return err
-}
-
-// post sends an action. It has no If-Match, which iDRAC10 refuses on actions.
-func (c *conn) post(target string, payload any) error {
-	resp, err := c.api.Post(target, payload)
-	if err != nil {
-		return err
-	}
-	schemas.DeferredCleanupHTTPResponse(resp)
-	return nil
-}
-
-// isMediaAttachedError reports whether the BMC refused because other media are attached.
-func isMediaAttachedError(err error) bool {
-	switch statusOf(err) {
-	case http.StatusBadRequest, http.StatusConflict, http.StatusInternalServerError:
-	default:
-		return false
-	}
-	return hasMessage(err, "VRM0021")
+// readMediaSlot reads a slot.
+func (c *conn) readMediaSlot(uri string) (slot *mediaSlot, err error) {
+	slot = &mediaSlot{uri: uri}
+	slot.etags, err = c.readDocument(uri, slot)
+	return slot, err
 }

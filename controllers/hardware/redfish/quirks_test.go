@@ -171,7 +171,7 @@ func TestTheBMCsOfTheFieldAreDriven(t *testing.T) {
 				t.Errorf("after the override was cleared the server booted from %q, expected the disk", booted)
 			}
 			if !personality.NoMedia {
-				must(t, f.bmc.SetVirtualMedia(t.Context(), "http://h/a/ingot-agent.iso"))
+				must(t, f.insert(t, "a"))
 			}
 			must(t, f.bmc.SetPower(t.Context(), hardware.TurnOff))
 			if f.Power() != hardware.PowerOff {
@@ -241,29 +241,6 @@ func TestTheServerIsFoundAmongSeveralSystems(t *testing.T) {
 		_, err := f.open(t, e).PowerState(t.Context())
 		expect(t, err, hardware.NotFound, "404")
 	})
-}
-
-func TestMediaAreInsertedWhereTheyAreAndStaleOnesEjected(t *testing.T) {
-	for name, c := range map[string]struct {
-		personality bmc.Personality
-		faults      bmc.Faults
-	}{
-		"under the manager": {}, "under the system": {personality: bmc.Personality{MediaUnderSystem: true}}, "stale": {faults: bmc.Faults{StaleMedia: true}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := start(t, c.personality)
-			f.SetFaults(c.faults)
-			for _, image := range []string{"http://h/a/ingot-agent.iso", "http://h/a/ingot-agent.iso", "http://h/b/ingot-agent.iso", "", ""} {
-				must(t, f.bmc.SetVirtualMedia(t.Context(), image))
-				if f.Media() != image {
-					t.Errorf("inserted is %q, expected %q", f.Media(), image)
-				}
-			}
-		})
-	}
-	f := start(t, bmc.Personality{})
-	f.Remove("/redfish/v1/Managers/1/VirtualMedia")
-	expect(t, f.bmc.SetVirtualMedia(t.Context(), "http://h/a/ingot-agent.iso"), hardware.Unsupported)
 }
 
 func TestAnswersBecomeTypedErrors(t *testing.T) {

@@ -41,13 +41,15 @@ type refusal struct {
 
 // message is a message from a Redfish message registry, or an error object with a code and a text only.
 type message struct {
-	ID         string   `json:"MessageId"`
-	Text       string   `json:"Message"`
-	Args       looseArg `json:"MessageArgs"`
-	Severity   string   `json:"Severity"`
-	Resolution string   `json:"Resolution"`
-	Code       string   `json:"code"`
-	ErrorText  string   `json:"message"`
+	ID       string   `json:"MessageId"`
+	Text     string   `json:"Message"`
+	Args     looseArg `json:"MessageArgs"`
+	Severity string   `json:"Severity"`
+	// NewSeverity is the member that has replaced Severity since Message v1.1.
+	NewSeverity string `json:"MessageSeverity"`
+	Resolution  string `json:"Resolution"`
+	Code        string `json:"code"`
+	ErrorText   string `json:"message"`
 }
 
 // looseArg are the arguments of a message. Some BMCs send numbers, or one text in place of a list.
@@ -75,7 +77,8 @@ func newRefusal(req *http.Request, resp *http.Response, body []byte, now time.Ti
 	r := &refusal{method: req.Method, path: req.URL.Path, status: resp.StatusCode, retryAfter: resp.Header.Get("Retry-After")}
 	switch resp.StatusCode {
 	case http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent:
-		if !bytes.Contains(body, []byte(`"error"`)) {
+		// AMI and others send the messages without an error object around them.
+		if !bytes.Contains(body, []byte(`"error"`)) && !bytes.Contains(body, []byte(`"@Message.ExtendedInfo"`)) {
 			return nil
 		}
 		var isResource bool
@@ -189,7 +192,8 @@ func (m message) isFailure() bool {
 	if _, known := messageKinds[m.key()]; known {
 		return true
 	}
-	return m.Severity == "Critical" || m.Severity == "Warning"
+	severity := cmp.Or(m.NewSeverity, m.Severity)
+	return severity == "Critical" || severity == "Warning"
 }
 
 // String returns the words of the vendor: the text with its arguments, otherwise id and arguments.

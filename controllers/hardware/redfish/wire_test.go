@@ -1,10 +1,8 @@
 package redfish_test
 
 import (
-	"bytes"
 	"compress/gzip"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -332,51 +330,4 @@ func TestACompressedAnswerIsRead(t *testing.T) {
 	})
 	_, err := f.bmc.PowerState(t.Context())
 	must(t, err)
-}
-
-func TestMediaAreInsertedWithoutTheParametersThatABMCRefuses(t *testing.T) {
-	f := start(t, bmc.Personality{})
-	f.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
-		if !strings.HasSuffix(r.URL.Path, "VirtualMedia.InsertMedia") {
-			return false
-		}
-		body, err := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		if err != nil || !strings.Contains(string(body), "WriteProtected") {
-			return false
-		}
-		w.WriteHeader(http.StatusBadRequest)
-		_, _ = fmt.Fprint(w, extendedInfo("Base.1.4.ActionParameterNotSupported", "The parameter WriteProtected is not supported."))
-		return true
-	})
-	must(t, f.bmc.SetVirtualMedia(t.Context(), "http://h/a/ingot-agent.iso"))
-	if f.Media() != "http://h/a/ingot-agent.iso" {
-		t.Errorf("inserted is %q", f.Media())
-	}
-	f.answer(http.MethodPost, "/redfish/v1/Managers", -1, http.StatusForbidden, extendedInfo("iLO.2.14.LicenseKeyRequired", "A license key is required."))
-	expect(t, f.bmc.SetVirtualMedia(t.Context(), "http://h/b/ingot-agent.iso"), hardware.Unsupported, "license key")
-}
-
-func TestASlotWithoutTheActionIsChangedWithPATCH(t *testing.T) {
-	const slot = "/redfish/v1/Managers/1/VirtualMedia/Cd"
-	f := start(t, bmc.Personality{})
-	var patched []string
-	f.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
-		if r.URL.Path != slot {
-			return false
-		}
-		if r.Method == http.MethodGet {
-			_, _ = fmt.Fprint(w, `{"@odata.id":"`+slot+`","@odata.etag":"\"7\"","MediaTypes":["CD","DVD"],"Image":"http://h/a/ingot-agent.iso","Inserted":true,"Actions":{}}`)
-			return true
-		}
-		body, err := io.ReadAll(r.Body)
-		must(t, err)
-		patched = append(patched, r.Method+" "+r.Header.Get("If-Match")+" "+string(body))
-		w.WriteHeader(http.StatusNoContent)
-		return true
-	})
-	must(t, f.bmc.SetVirtualMedia(t.Context(), ""))
-	if want := []string{`PATCH "7" {"Image":null,"Inserted":false}`}; !slices.Equal(patched, want) {
-		t.Errorf("changes %q, expected %q", patched, want)
-	}
 }

@@ -48,7 +48,7 @@ func ErrorReasonText(err error) string {
 // others are reported at once.
 var transientReasons = []string{
 	v1alpha1.ReasonBMCUnreachable, v1alpha1.ReasonBMCBusy, v1alpha1.ReasonBMCSessionsExhausted, v1alpha1.ReasonBMCNotFound, v1alpha1.ReasonBMCConflict,
-	string(hardware.ReasonHostRecordUnavailable), string(hardware.ReasonAttemptConflict),
+	string(hardware.ReasonHostRecordUnavailable), string(hardware.ReasonAttemptConflict), string(hardware.ReasonBootImageNotFetched),
 }
 
 func isTransient(reason string) bool { return slices.Contains(transientReasons, reason) }

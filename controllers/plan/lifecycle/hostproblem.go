@@ -90,6 +90,7 @@ var failureKinds = map[string]string{
 	string(hardware.ReasonDeadlineExceeded):     "the time of the attempt is over",
 	string(hardware.ReasonAttemptConflict):      "other work is under way on it",
 	string(hardware.ReasonSecureBootOn):         "its Secure Boot is on, and what it would boot is not signed",
+	string(hardware.ReasonBootImageNotFetched):  "its controller cannot fetch the boot medium from the boot service",
 	string(hardware.ReasonBootMACConflict):      "another host has its boot MAC address, so the boot service serves neither",
 }
 
