@@ -38,19 +38,29 @@ type DeviceKind struct {
 	Count int
 	// Attributes that the devices must have; nil: the architecture and the driver version.
 	Attributes map[string][]string
+	// Products by the attribute that names them, and Capacities by name.
+	Products   map[string]v1alpha1.ExpectedProduct
+	Capacities map[string]v1alpha1.ExpectedRange
 }
 
 // GPUDevices returns the devices of GPUs that are not partitioned.
-func GPUDevices(count int) DeviceKind {
-	return DeviceKind{Type: wellknown.NVIDIADeviceTypeGPU, Class: wellknown.NVIDIADeviceClassGPU, Count: count}
+func GPUDevices(model catalogue.Model, count int) DeviceKind {
+	return DeviceKind{
+		Type: wellknown.NVIDIADeviceTypeGPU, Class: wellknown.NVIDIADeviceClassGPU, Count: count,
+		Products: nvidia.ExpectedProducts(model), Capacities: map[string]v1alpha1.ExpectedRange{wellknown.NVIDIACapacityMemory: nvidia.ExpectedMemory(model)},
+	}
 }
 
-// MIGDevices returns the devices of MIG instances of one profile. Drivers give the profile one of the names.
-func MIGDevices(profiles []string, count int) DeviceKind {
-	return DeviceKind{Type: wellknown.NVIDIADeviceTypeMIG, Class: wellknown.NVIDIADeviceClassMIG, Profiles: profiles, Count: count}
+// MIGDevices returns the devices of MIG instances of one profile, which drivers give one of its names.
+func MIGDevices(model catalogue.Model, p catalogue.Profile, count int) DeviceKind {
+	return DeviceKind{
+		Type: wellknown.NVIDIADeviceTypeMIG, Class: wellknown.NVIDIADeviceClassMIG, Profiles: model.ProfileNames(p), Count: count,
+		Products: nvidia.ExpectedProducts(model), Capacities: map[string]v1alpha1.ExpectedRange{wellknown.NVIDIACapacityMemory: nvidia.ExpectedInstanceMemory(model, p)},
+	}
 }
 
-// VFIODevices returns the devices of GPUs for virtual machines. The driver binds such a GPU to vfio-pci when a claim requests it.
+// VFIODevices returns the devices of GPUs for virtual machines. The driver binds such a GPU to vfio-pci when a claim requests it. Their product is known by
+// the PCI id: productName is that of the driver's pci.ids file, which names an H100 NVL H100L.
 func VFIODevices(model catalogue.Model, count int) DeviceKind {
 	var ids []string
 	for _, id := range model.PCIDevices {
@@ -84,7 +94,7 @@ func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 		return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("dra.featureGates"), "dra/dynamic-mig", "it has DynamicMIG, which makes the driver publish partitions too: choose dra.devices: MIG, or remove it")
 	}
 	p := nodePlan(r, model, nvidia.UnpartitionedScript(model, r.GPU.Count))
-	kinds := []DeviceKind{GPUDevices(int(r.GPU.Count))}
+	kinds := []DeviceKind{GPUDevices(model, int(r.GPU.Count))}
 	if slices.Contains(gates, wellknown.GatePassthrough) {
 		if err := nvidia.CheckIOMMU(r.Image); err != nil {
 			return v1alpha1.NodePlan{}, err
@@ -155,7 +165,7 @@ func ExpectDevices(p *v1alpha1.NodePlan, r spec.Request, model catalogue.Model, 
 		if k.Attributes == nil {
 			k.Attributes = deviceAttributes(model, nvidia.DriverVersion(r))
 		}
-		slice.Devices = append(slice.Devices, v1alpha1.ExpectedDevices{Type: k.Type, Profiles: k.Profiles, Count: k.Count, Attributes: k.Attributes})
+		slice.Devices = append(slice.Devices, v1alpha1.ExpectedDevices{Type: k.Type, Profiles: k.Profiles, Count: k.Count, Attributes: k.Attributes, Products: k.Products, Capacities: k.Capacities})
 		at := slices.IndexFunc(slice.DeviceClasses, func(c v1alpha1.ExpectedDeviceClass) bool { return c.Name == k.Class })
 		if at < 0 {
 			at, slice.DeviceClasses = len(slice.DeviceClasses), append(slice.DeviceClasses, v1alpha1.ExpectedDeviceClass{Name: k.Class})
@@ -201,10 +211,10 @@ func resolveDynamicMIG(r spec.Request, model catalogue.Model, draSpec v1alpha1.D
 	if model.HasPersistentMIGMode() {
 		mode = nvidia.MIGEnabledScript()
 	} else {
-		kinds = append(kinds, GPUDevices(count))
+		kinds = append(kinds, GPUDevices(model, count))
 	}
 	for _, p := range model.Geometry.Profiles {
-		kinds = append(kinds, MIGDevices(model.ProfileNames(p), count*len(p.Starts)))
+		kinds = append(kinds, MIGDevices(model, p, count*len(p.Starts)))
 	}
 	p := nodePlan(r, model, mode)
 	SetTenantDriver(&p, draSpec, gates)

@@ -25,7 +25,9 @@ func TestThePlanExpectsTheDRADriversDevicesAndNoDevicePluginResources(t *testing
 	if len(e.Slices) != 1 || e.Slices[0].Driver != "gpu.nvidia.com" || e.Slices[0].Hint == "" {
 		t.Fatalf("slices %+v", e.Slices)
 	}
-	if diff := cmp.Diff([]v1alpha1.ExpectedDevices{{Type: "gpu", Count: 8, Attributes: map[string][]string{"architecture": {"Hopper"}, "driverVersion": {"570.133.7", "570.133.07"}}}}, e.Slices[0].Devices); diff != "" {
+	if diff := cmp.Diff([]v1alpha1.ExpectedDevices{{Type: "gpu", Count: 8, Attributes: map[string][]string{"architecture": {"Hopper"}, "driverVersion": {"570.133.7", "570.133.07"}},
+		Products:   map[string]v1alpha1.ExpectedProduct{"productName": {Words: []string{"H100"}, AbsentWords: []string{"NVL", "PCIE"}}},
+		Capacities: map[string]v1alpha1.ExpectedRange{"memory": {Minimum: resource.MustParse("72Gi"), Maximum: resource.MustParse("80Gi")}}}}, e.Slices[0].Devices); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]v1alpha1.ExpectedDeviceClass{{Name: "gpu.nvidia.com", Count: 8}}, e.Slices[0].DeviceClasses); diff != "" {
@@ -48,12 +50,16 @@ func TestInstancesByDRAAreCountedByProfileAndByClass(t *testing.T) {
 		t.Fatal(err)
 	}
 	attributes := map[string][]string{"architecture": {"Hopper"}, "driverVersion": {"580.126.9", "580.126.09"}}
+	products := map[string]v1alpha1.ExpectedProduct{"productName": {Words: []string{"H200"}, AbsentWords: []string{"NVL", "PCIE"}}}
+	memory := func(minimum, maximum string) map[string]v1alpha1.ExpectedRange {
+		return map[string]v1alpha1.ExpectedRange{"memory": {Minimum: resource.MustParse(minimum), Maximum: resource.MustParse(maximum)}}
+	}
 	if diff := cmp.Diff([]v1alpha1.ExpectedDevices{
-		{Type: "gpu", Count: 5, Attributes: attributes},
-		{Type: "mig", Profiles: []string{"3g.71gb"}, Count: 2, Attributes: attributes},
-		{Type: "mig", Profiles: []string{"1g.35gb"}, Count: 4, Attributes: attributes},
-		{Type: "mig", Profiles: []string{"1g.18gb"}, Count: 6, Attributes: attributes},
-		{Type: "mig", Profiles: []string{"1g.18gb+me"}, Count: 2, Attributes: attributes},
+		{Type: "gpu", Count: 5, Attributes: attributes, Products: products, Capacities: memory("129945Mi", "141Gi")},
+		{Type: "mig", Profiles: []string{"3g.71gb"}, Count: 2, Attributes: attributes, Products: products, Capacities: memory("61363Mi", "72192Mi")},
+		{Type: "mig", Profiles: []string{"1g.35gb"}, Count: 4, Attributes: attributes, Products: products, Capacities: memory("30681Mi", "36096Mi")},
+		{Type: "mig", Profiles: []string{"1g.18gb"}, Count: 6, Attributes: attributes, Products: products, Capacities: memory("15340Mi", "18048Mi")},
+		{Type: "mig", Profiles: []string{"1g.18gb+me"}, Count: 2, Attributes: attributes, Products: products, Capacities: memory("15340Mi", "18048Mi")},
 	}, plan.Expectation.Slices[0].Devices); diff != "" {
 		t.Error(diff)
 	}

@@ -69,11 +69,12 @@ func resolve(r spec.Request, migSpec v1alpha1.MIGSpec) (v1alpha1.NodePlan, error
 		p.Warnings = append(p.Warnings, nvidia.DisplayModeWarnings(model)...)
 	}
 	if migSpec.Advertise == v1alpha1.AdvertiseDRA {
-		dra.ExpectDevices(&p, r, model, l.deviceKinds()...)
+		dra.ExpectDevices(&p, r, model, l.deviceKinds(model)...)
 	} else {
 		p.Tenant.MIGStrategy = migSpec.Strategy
 		p.Expectation.Resources = l.expectedResources(migSpec.Strategy)
 		p.Expectation.Labels = append(p.Expectation.Labels, l.expectedLabels(migSpec.Strategy)...)
+		p.Expectation.LabelRules = l.labelRules(migSpec.Strategy, model)
 	}
 	return p, nil
 }
@@ -273,16 +274,27 @@ func (l *nodeLayout) expectedLabels(strategy string) []v1alpha1.ExpectedLabel {
 	return out
 }
 
+// labelRules returns the rules for the labels by which feature discovery tells which GPUs, or with the strategy single which instances, it found. A layout of
+// that strategy has one profile.
+func (l *nodeLayout) labelRules(strategy string, model catalogue.Model) []v1alpha1.ExpectedLabelRule {
+	instances, _ := l.countInstances()
+	at := slices.IndexFunc(instances, func(n int) bool { return n > 0 })
+	if strategy != wellknown.MIGStrategySingle || at < 0 {
+		return nvidia.GPULabelRules(model)
+	}
+	return nvidia.InstanceLabelRules(model, model.Geometry.Profiles[at])
+}
+
 // deviceKinds returns the devices that the DRA driver publishes. It does not publish a partitioned GPU beside its instances.
-func (l *nodeLayout) deviceKinds() []dra.DeviceKind {
+func (l *nodeLayout) deviceKinds(model catalogue.Model) []dra.DeviceKind {
 	var out []dra.DeviceKind
 	instances, unpartitioned := l.countInstances()
 	if unpartitioned > 0 {
-		out = append(out, dra.GPUDevices(unpartitioned))
+		out = append(out, dra.GPUDevices(model, unpartitioned))
 	}
 	for i, n := range instances {
 		if n > 0 {
-			out = append(out, dra.MIGDevices(l.driverNames[i], n))
+			out = append(out, dra.MIGDevices(model, model.Geometry.Profiles[i], n))
 		}
 	}
 	return out

@@ -26,6 +26,7 @@ func ResolveContainer(r spec.Request) (v1alpha1.NodePlan, error) {
 		p = nvidia.NodePlan(r, model, nvidia.UnpartitionedScript(model, r.GPU.Count))
 	}
 	p.Expectation.Labels = append(p.Expectation.Labels, nvidia.ExpectedGPULabels(model, r.GPU.Count)...)
+	p.Expectation.LabelRules = nvidia.GPULabelRules(model)
 	p.Expectation.Resources = []v1alpha1.ExpectedResource{nvidia.ExpectedGPUs(int(r.GPU.Count))}
 	if passthroughSpec := r.GPU.Presentation.Passthrough; passthroughSpec != nil {
 		if err := nvidia.AddSharing(&p, passthroughSpec.Sharing); err != nil {

@@ -37,6 +37,8 @@ const (
 	// Feature discovery sets these labels.
 	LabelDriverVersion   = "nvidia.com/cuda.driver-version.full"
 	LabelGPUFamily       = "nvidia.com/gpu.family"
+	LabelGPUProduct      = "nvidia.com/gpu.product"
+	LabelGPUMemory       = "nvidia.com/gpu.memory"
 	LabelGPUCount        = "nvidia.com/gpu.count"
 	LabelGPUReplicas     = "nvidia.com/gpu.replicas"
 	LabelSharingStrategy = "nvidia.com/gpu.sharing-strategy"
@@ -86,6 +88,10 @@ const (
 	NVIDIADeviceClassGPU  = NVIDIADRADriver
 	NVIDIADeviceClassMIG  = "mig.nvidia.com"
 	NVIDIADeviceClassVFIO = "vfio.gpu.nvidia.com"
+
+	// NVIDIAAttributeProduct is the attribute of a device with the name of its GPU, and NVIDIACapacityMemory the capacity with its memory.
+	NVIDIAAttributeProduct = "productName"
+	NVIDIACapacityMemory   = "memory"
 
 	// Values of the device attribute type.
 	NVIDIADeviceTypeGPU  = "gpu"

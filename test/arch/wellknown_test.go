@@ -10,7 +10,7 @@ import (
 )
 
 // ambiguous are constants of package wellknown that are also ordinary words, so that other packages write them with another meaning.
-var ambiguous = []string{"none", "single", "mixed", "container", "gpu", "mig", "vfio", "GPU"}
+var ambiguous = []string{"none", "single", "mixed", "container", "gpu", "mig", "vfio", "GPU", "memory"}
 
 // mayRepeat are trees that play a tenant or a server, and so write the vendors' names independently.
 var mayRepeat = []string{"test", "cmd/ingot-demo"}

@@ -84,6 +84,7 @@ func deviceChecks(in Input, e v1alpha1.ExpectedSlices) []v1alpha1.Check {
 		for _, a := range slices.Sorted(maps.Keys(expected.Attributes)) {
 			out = append(out, attributeChecks(name+"/"+a, expected, a, kinds[i], e.Hint)...)
 		}
+		out = append(out, productChecks(name, expected, kinds[i], e.Hint)...)
 	}
 	if len(all) > 0 {
 		out = append(out, taintCheck(e.Driver, all))
@@ -111,35 +112,15 @@ func countCheck(name string, expected, observed int, hint string) v1alpha1.Check
 }
 
 // attributeChecks compares one attribute of all devices of a kind. It fails on a wrong value, and waits for a missing one, which
-// may still be published.
+// may still be published, unless the attribute is optional.
 func attributeChecks(name string, expected v1alpha1.ExpectedDevices, attribute string, devices []device, hint string) []v1alpha1.Check {
-	c := v1alpha1.Check{Name: name, Result: v1alpha1.CheckPass, Expected: strings.Join(expected.Attributes[attribute], " or ")}
-	accepted, missing, wrong := map[string]bool{}, deviceSample{}, deviceSample{}
-	for _, d := range devices {
+	if slices.Contains(expected.Optional, attribute) {
+		devices = slices.DeleteFunc(slices.Clone(devices), func(d device) bool { return len(d.attributeValues(attribute)) == 0 })
+	}
+	return deviceCheck(name, strings.Join(expected.Attributes[attribute], " or "), devices, hint, func(d device) (string, bool, bool) {
 		found := d.attributeValues(attribute)
-		text := v1alpha1.Truncate(d.attributeText(attribute), maxName)
-		switch {
-		case len(found) == 0:
-			if !slices.Contains(expected.Optional, attribute) {
-				missing.add(d, "no value")
-			}
-		case !isAccepted(found, expected.Attributes[attribute]):
-			wrong.add(d, text)
-		default:
-			accepted[text] = true
-		}
-	}
-	switch {
-	case wrong.count > 0:
-		c.Result, c.Observed, c.Hint = v1alpha1.CheckFail, wrong.String(), hint
-	case missing.count > 0:
-		c.Result, c.Observed, c.Hint = v1alpha1.CheckWait, missing.String(), "the driver's version may not publish it; "+hint
-	case len(accepted) == 0:
-		return nil
-	default:
-		c.Observed = v1alpha1.Truncate(strings.Join(slices.Sorted(maps.Keys(accepted)), ", "), maxText)
-	}
-	return single(c)
+		return d.attributeText(attribute), len(found) > 0, isAccepted(found, expected.Attributes[attribute])
+	})
 }
 
 // deviceSample counts devices and describes the first.
