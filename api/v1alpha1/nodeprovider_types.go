@@ -134,9 +134,9 @@ type NetbootSpec struct {
 	// +kubebuilder:validation:MaxLength=65536
 	// +kubebuilder:validation:XValidation:rule="self.contains('-----BEGIN CERTIFICATE-----') && !self.contains('PRIVATE KEY-----')",message="caBundle must be certificates in PEM, and no private key"
 	CABundle string `json:"caBundle,omitempty"`
-	// ways are how a server may boot Ingot's agent, in the order of preference; absent: Network. The next one is used where the BMC cannot do the first, which the
-	// HostRecord then reports as BootWayRefused, and after two boots in a row in which no agent came up (BootWaySilent). An attempt that follows a success
-	// begins with the first way.
+	// ways are how a server may boot Ingot's agent, in the order of preference; absent: Network. The next one is used where the BMC cannot do the first, or could
+	// not fetch the medium of VirtualMedia for two minutes, which the HostRecord then reports as BootWayRefused, and after two boots in a row in which no agent
+	// came up (BootWaySilent). An attempt that follows a success begins with the first way.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
