@@ -7,11 +7,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
@@ -114,7 +117,24 @@ type rig struct {
 	elsewhere string
 	// timeouts are the controller's.
 	timeouts plan.Timeouts
+	// ways are how the NodeProvider has servers boot; nil: as by default.
+	ways []v1alpha1.BootWay
+	// bootTimeout is how long a server may take to load the agent; 0: as by default.
+	bootTimeout time.Duration
+	// log gets what the process logs; nil: nothing is logged.
+	log io.Writer
 }
+
+// logger writes to the log of the process.
+func (r *rig) logger() *slog.Logger {
+	if r.log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// named is a server, by the name of its host.
+type named interface{ Name() string }
 
 func newRig(t *testing.T, servers int) *rig {
 	t.Helper()
@@ -123,6 +143,12 @@ func newRig(t *testing.T, servers int) *rig {
 
 // newRigWithDisks makes a rig whose servers have so many data disks.
 func newRigWithDisks(t *testing.T, servers, dataDisks int) *rig {
+	t.Helper()
+	return newRigWith(t, servers, dataDisks, func(*rig) {})
+}
+
+// newRigWith does the same with a rig that is changed before its controller starts.
+func newRigWith(t *testing.T, servers, dataDisks int, change func(*rig)) *rig {
 	t.Helper()
 	raw, err := diskImage()
 	if err != nil {
@@ -153,6 +179,7 @@ func newRigWithDisks(t *testing.T, servers, dataDisks int) *rig {
 			t.Error(err)
 		}
 	})
+	change(r)
 	r.provide()
 	r.start()
 	t.Cleanup(func() { r.stop() })
@@ -164,7 +191,7 @@ func (r *rig) provide() {
 	server.Create(r.t,
 		&corev1.Secret{ObjectMeta: r.meta("bmc-ca"), Data: map[string][]byte{"ca.crt": r.rack.CA()}},
 		&v1alpha1.NodeProvider{ObjectMeta: metav1.ObjectMeta{Name: r.namespace}, Spec: v1alpha1.NodeProviderSpec{HostNamespace: r.namespace, Redfish: &v1alpha1.RedfishProvider{
-			CABundleSecretRef: &v1alpha1.LocalReference{Name: "bmc-ca"}, Netboot: v1alpha1.NetbootSpec{Address: "127.0.0.1"}}}})
+			CABundleSecretRef: &v1alpha1.LocalReference{Name: "bmc-ca"}, Netboot: v1alpha1.NetbootSpec{Address: "127.0.0.1", Ways: r.ways}}}})
 	ns := &corev1.Namespace{}
 	if err := server.Client.Get(r.t.Context(), client.ObjectKey{Name: r.namespace}, ns); err != nil {
 		r.t.Fatal(err)
@@ -189,7 +216,7 @@ func (r *rig) start() {
 			DefaultNamespaces: r.namespaces(),
 			ByObject:          map[client.Object]cache.ByObject{&v1alpha1.Machine{}: {Namespaces: map[string]cache.Config{cache.AllNamespaces: {}}}},
 		},
-		NewClient: readyourwrites.NewClient,
+		NewClient: readyourwrites.NewClient, Logger: logr.FromSlogHandler(r.logger().Handler()),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -203,11 +230,12 @@ func (r *rig) start() {
 	}
 	counted := counting{mgr.GetClient(), &r.writes}
 	store := &sessions.Store{APIReader: mgr.GetAPIReader(), Client: counted}
-	bmcs := redfish.New(redfish.Options{Timeout: cmp.Or(r.bmcTimeout, 5*time.Second)})
+	bmcs := redfish.New(redfish.Options{Timeout: cmp.Or(r.bmcTimeout, 5*time.Second), Log: r.logger()})
 	service, err := netboot.New(netboot.Options{
 		Store: store, Key: func(context.Context) ([]byte, error) { return bytes.Repeat([]byte{7}, 32), nil }, BaseURL: r.bootURL,
 		Files: fstest.MapFS{"vmlinuz": {Data: []byte("kernel")}, "initrd": {Data: cpio("init", "the agent")}}, Kernel: "vmlinuz", Initrd: "initrd",
-		ProgressInterval: r.progress,
+		ProgressInterval: r.progress, Log: r.logger(),
+		Media: func(line string) (io.ReadSeeker, error) { return strings.NewReader(line), nil }, Program: func(line string) (io.ReadSeeker, error) { return strings.NewReader(line), nil },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +243,8 @@ func (r *rig) start() {
 	r.boot.Store("handler", service)
 	reconciler := &host.Reconciler{
 		Client: behind{counted, r.stale}, APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("ingot"), Clock: clock.RealClock{}, Jitter: rand.Float64,
-		Timeouts: r.timeouts, Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, Timeouts: hardware.Timeouts{GracefulOff: 50 * time.Millisecond, PowerOff: r.powerOff, PowerOn: r.powerOn, PowerOnRetry: 300 * time.Millisecond}}),
+		Timeouts: r.timeouts, Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, MediaURLs: service.MediaURLs, ProgramURLs: service.ProgramURLs, Log: r.logger(),
+			Timeouts: hardware.Timeouts{GracefulOff: 50 * time.Millisecond, PowerOff: r.powerOff, PowerOn: r.powerOn, PowerOnRetry: 300 * time.Millisecond, Boot: r.bootTimeout}}),
 	}
 	r.writeDocuments(mgr)
 	if err := reconciler.SetupWithManager(mgr); err != nil {
@@ -294,7 +323,7 @@ func (r *rig) available(s *rack.Server) {
 func first(a, _ string) string  { return a }
 func second(_, b string) string { return b }
 
-func (r *rig) get(s *rack.Server) (*metal3.BareMetalHost, *v1alpha1.HostRecord, error) {
+func (r *rig) get(s named) (*metal3.BareMetalHost, *v1alpha1.HostRecord, error) {
 	h, record := &metal3.BareMetalHost{}, &v1alpha1.HostRecord{}
 	key := client.ObjectKey{Namespace: r.namespace, Name: s.Name()}
 	if err := server.Client.Get(context.Background(), key, h); err != nil {
@@ -304,7 +333,7 @@ func (r *rig) get(s *rack.Server) (*metal3.BareMetalHost, *v1alpha1.HostRecord, 
 }
 
 // await waits until the check holds.
-func (r *rig) await(s *rack.Server, what string, check func(*metal3.BareMetalHost, *v1alpha1.HostRecord) bool) (*metal3.BareMetalHost, *v1alpha1.HostRecord) {
+func (r *rig) await(s named, what string, check func(*metal3.BareMetalHost, *v1alpha1.HostRecord) bool) (*metal3.BareMetalHost, *v1alpha1.HostRecord) {
 	r.t.Helper()
 	deadline := time.Now().Add(25 * time.Second)
 	for {
@@ -316,10 +345,18 @@ func (r *rig) await(s *rack.Server, what string, check func(*metal3.BareMetalHos
 			return h, record
 		}
 		if time.Now().After(deadline) {
-			r.t.Fatalf("not in time: %s\nhost: %+v\nrecord: %+v\nwanted: %+v\nattempt: %+v\nserver: %+v", what, h.Status, record.Status, record.Status.Wanted, record.Status.Attempt, s.State())
+			r.t.Fatalf("not in time: %s\nhost: %+v\nrecord: %+v\nwanted: %+v\nattempt: %+v\nserver: %+v", what, h.Status, record.Status, record.Status.Wanted, record.Status.Attempt, stateOf(s))
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+}
+
+// stateOf returns what a simulated server of the rack does.
+func stateOf(s named) any {
+	if simulated, ok := s.(*rack.Server); ok {
+		return simulated.State()
+	}
+	return s
 }
 
 func inState(state metal3.ProvisioningState) func(*metal3.BareMetalHost, *v1alpha1.HostRecord) bool {
@@ -329,7 +366,7 @@ func inState(state metal3.ProvisioningState) func(*metal3.BareMetalHost, *v1alph
 }
 
 // edit changes the host, however often others do meanwhile.
-func (r *rig) edit(s *rack.Server, change func(*metal3.BareMetalHost)) *metal3.BareMetalHost {
+func (r *rig) edit(s named, change func(*metal3.BareMetalHost)) *metal3.BareMetalHost {
 	r.t.Helper()
 	h, _, err := r.get(s)
 	if err != nil {
@@ -344,7 +381,7 @@ func (r *rig) edit(s *rack.Server, change func(*metal3.BareMetalHost)) *metal3.B
 }
 
 // claim does what the machine controller does, in its order.
-func (r *rig) claim(s *rack.Server, uid string, attempt int64, erase v1alpha1.EraseMode) {
+func (r *rig) claim(s named, uid string, attempt int64, erase v1alpha1.EraseMode) {
 	r.t.Helper()
 	r.edit(s, func(h *metal3.BareMetalHost) {
 		h.Spec.ConsumerRef = &corev1.ObjectReference{APIVersion: "ingot.dev/v1alpha1", Kind: "Machine", Namespace: "team", Name: "node-1", UID: types.UID(uid)}
