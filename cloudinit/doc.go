@@ -27,6 +27,7 @@
 //	/etc/kubernetes/pki/ca.crt                           the tenant's CA, for the API server's calls to kubelet
 //	/etc/kubernetes/bootstrap-kubeconfig                 the tenant's endpoint and CA, and the bootstrap token
 //	/etc/systemd/system/kubelet.service.d/90-ingot.conf  kubelet's command line
+//	/etc/kubernetes/ingot-node-ip                        a program that finds the node's own address, where nodeNetworks is set
 //
 // The name of the drop-in sorts after 10-kubeadm.conf of the Kubernetes packages. Otherwise their command line would take precedence.
 package cloudinit

@@ -46,7 +46,7 @@ type Input struct {
 	Ranges string
 	// NetworkData is an OpenStack network_data document that replaces Network; empty: Network is used.
 	NetworkData Layer
-	// Node has the labels and taints that kubelet registers.
+	// Node has what kubelet registers, and how pods on it resolve names.
 	Node NodeInput
 	// Gate is the key of the taint that keeps pods off the node until its verdict passes; empty: there is no gate.
 	Gate string
@@ -129,12 +129,17 @@ func HostOf(name, bootMAC string, labels, annotations map[string]string) HostInp
 	return out
 }
 
-// NodeInput has the labels and taints that kubelet registers.
+// NodeInput has what kubelet registers, and how pods on it resolve names.
 type NodeInput struct {
 	// Labels of the Node. Labels that kubelet may not set on its own Node are left out. The controllers set them.
 	Labels map[string]string
 	// Taints of the Node, in addition to the gate.
 	Taints []corev1.Taint
+	// ClusterDNS and ClusterDomain are what pods resolve names with; empty: the image's own resolvers.
+	ClusterDNS    []string
+	ClusterDomain string
+	// Networks are those in which the node's own addresses are, one for each family; empty: the address of the default route.
+	Networks []string
 }
 
 // Documents are the documents that a node's first boot reads.

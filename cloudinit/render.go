@@ -102,6 +102,7 @@ func nodeOf(in Input) kubelet.Node {
 	return kubelet.Node{
 		Name: in.Machine.Name, ProviderID: v1alpha1.ProviderID(types.UID(in.Machine.UID), in.Machine.Attempt),
 		Gate: in.Gate, Labels: labels, Taints: in.Node.Taints,
+		ClusterDNS: in.Node.ClusterDNS, ClusterDomain: in.Node.ClusterDomain, Networks: in.Node.Networks,
 	}
 }
 

@@ -49,6 +49,7 @@
 //	    plan_host["controllers/plan/host"]
 //	    plan_inuse["controllers/plan/inuse"]
 //	    plan_inventory["controllers/plan/inventory"]
+//	    plan_join["controllers/plan/join"]
 //	    plan_leaderlease["controllers/plan/leaderlease"]
 //	    plan_lifecycle["controllers/plan/lifecycle"]
 //	    plan_placement["controllers/plan/placement"]
@@ -130,6 +131,7 @@
 //	  plan_verdict --> plan_contest & plan_event
 //	  remainingnode --> plan_lifecycle
 //	  rollout --> plan_rollout
+//	  tenant --> plan_join
 //	  validation --> plan_lifecycle & plan_rendering & plan_verdict
 //	%% End of the drawing.
 package controllers

@@ -47,6 +47,42 @@ type TenantClusterSpec struct {
 	// join is how nodes join.
 	// +required
 	Join JoinSpec `json:"join"`
+	// clusterDNS are the addresses of the DNS server that pods on the nodes use; absent: what status.clusterDNS was found to be. A change reaches a node
+	// with its next installation.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=3
+	// +kubebuilder:validation:items:MaxLength=45
+	// +kubebuilder:validation:XValidation:rule="self.all(a, isIP(a))",message="clusterDNS: each must be an IP address, such as 10.96.0.10"
+	ClusterDNS []string `json:"clusterDNS,omitempty"`
+	// clusterDomain is the DNS domain of the cluster; absent: that of status.clusterDNS, or cluster.local.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	ClusterDomain string `json:"clusterDomain,omitempty"`
+	// nodeNetworks are the networks in which a node's own address is, on servers with several: one for each family, the preferred one first, such as
+	// 10.20.0.0/16. The kubelet of a node that has no address there does not start, and tries again. Absent: the address of the default route. A change
+	// reaches a node with its next installation.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:items:MaxLength=49
+	// +kubebuilder:validation:XValidation:rule="self.all(n, isCIDR(n) && cidr(n) == cidr(n).masked())",message="nodeNetworks: each must be a network, such as 10.20.0.0/16"
+	// +kubebuilder:validation:XValidation:rule="!self.all(n, isCIDR(n)) || self.size() < 2 || cidr(self[0]).ip().family() != cidr(self[1]).ip().family()",message="nodeNetworks: two must be of IPv4 and IPv6"
+	NodeNetworks []string `json:"nodeNetworks,omitempty"`
+}
+
+// ClusterDNS is the DNS that pods of a cluster use.
+type ClusterDNS struct {
+	// addresses of the DNS server.
+	// +optional
+	// +listType=atomic
+	Addresses []string `json:"addresses,omitempty"`
+	// domain of the cluster.
+	// +optional
+	Domain string `json:"domain,omitempty"`
 }
 
 // JoinSpec is how nodes join.
@@ -66,12 +102,24 @@ type JoinSpec struct {
 	Script *ScriptJoin `json:"script,omitempty"`
 }
 
+// Endpoint returns the endpoint that nodes are given; empty: the kubeconfig's server.
+func (j JoinSpec) Endpoint() string {
+	for _, e := range []*EndpointJoin{j.TLSBootstrap, j.Kubeadm, j.VCluster} {
+		if e != nil {
+			return e.Endpoint
+		}
+	}
+	return ""
+}
+
 // EndpointJoin joins at an API endpoint.
 type EndpointJoin struct {
 	// endpoint of the API server as nodes reach it; absent: the kubeconfig's server.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('https://')",message="endpoint must begin with https://"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('https://') || isURL(self) && url(self).getHostname() != '' && !self.contains('@')",message="endpoint must be a URL such as https://tenant.example.com:6443, without a user"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^https://(169[.]254[.][0-9]+[.][0-9]+(:|/|$)|[[]([fF][eE][89abAB]|[^]]*(%|:169[.]254[.])))')",message="endpoint must not be link-local: such an address leads to another machine from every network; name the address or the host name that nodes reach"
 	Endpoint string `json:"endpoint,omitempty"`
 }
 
@@ -94,6 +142,10 @@ type TenantClusterStatus struct {
 	// TenantCluster, another cluster behind its kubeconfig is not accepted.
 	// +optional
 	ClusterUID types.UID `json:"clusterUID,omitempty"`
+	// clusterDNS is the DNS that was found in the cluster: what the ConfigMap kube-system/kubelet-config gives to kubelets, or the address of the Service
+	// kube-system/kube-dns. It stays while the cluster cannot be asked.
+	// +optional
+	ClusterDNS *ClusterDNS `json:"clusterDNS,omitempty"`
 	// machines that refer to this cluster.
 	// +optional
 	// +default=0
@@ -122,6 +174,24 @@ type TenantCluster struct {
 	Spec TenantClusterSpec `json:"spec"`
 	// +optional
 	Status TenantClusterStatus `json:"status,omitempty"`
+}
+
+// NodeDNS returns the DNS that nodes are installed with: that of the spec, and what the spec leaves out as it was found.
+func (t *TenantCluster) NodeDNS() ClusterDNS {
+	var out ClusterDNS
+	if t.Status.ClusterDNS != nil {
+		out = *t.Status.ClusterDNS
+	}
+	if len(t.Spec.ClusterDNS) > 0 {
+		out.Addresses = t.Spec.ClusterDNS
+	}
+	if t.Spec.ClusterDomain != "" {
+		out.Domain = t.Spec.ClusterDomain
+	}
+	if len(out.Addresses) > 0 && out.Domain == "" {
+		out.Domain = "cluster.local"
+	}
+	return out
 }
 
 // TenantClusterList is a list of TenantClusters.

@@ -184,10 +184,25 @@ func ruleCases() []ruleCase {
 		{rule: "TenantCluster spec.join: set exactly one of tlsBootstrap, kubeadm, vcluster, script",
 			bad: "{spec: {join: {tlsBootstrap: null}}}", good: "{spec: {join: {tlsBootstrap: null, kubeadm: {}}}}"},
 	}
+	cases = append(cases,
+		ruleCase{rule: "TenantCluster spec.clusterDNS: clusterDNS: each must be an IP address, such as 10.96.0.10",
+			bad: "{spec: {clusterDNS: [dns.example.com]}}", good: "{spec: {clusterDNS: [169.254.20.10, 'fd00::a'], clusterDomain: tenant.example}}"},
+		ruleCase{rule: "TenantCluster spec.nodeNetworks: nodeNetworks: each must be a network, such as 10.20.0.0/16",
+			bad: "{spec: {nodeNetworks: [10.20.0.1/16]}}", good: "{spec: {nodeNetworks: [10.20.0.0/16]}}"},
+		ruleCase{rule: "TenantCluster spec.nodeNetworks: nodeNetworks: each must be a network, such as 10.20.0.0/16",
+			bad: "{spec: {nodeNetworks: ['$(reboot)']}}", good: "{spec: {nodeNetworks: ['fd00::/64', 10.20.0.0/16]}}"},
+		ruleCase{rule: "TenantCluster spec.nodeNetworks: nodeNetworks: two must be of IPv4 and IPv6",
+			bad: "{spec: {nodeNetworks: [10.20.0.0/16, 10.30.0.0/16]}}", good: "{spec: {nodeNetworks: [10.20.0.0/16, 'fd00::/64']}}"})
 	for _, join := range []string{"tlsBootstrap", "kubeadm", "vcluster"} {
 		set := "{spec: {join: {tlsBootstrap: null, " + join + ": {endpoint: 'http"
 		cases = append(cases, ruleCase{rule: "TenantCluster spec.join." + join + ".endpoint: endpoint must begin with https://",
-			bad: set + "://x:6443'}}}}", good: set + "s://x:6443'}}}}"})
+			bad: set + "://x:6443'}}}}", good: set + "s://x:6443'}}}}"},
+			ruleCase{rule: "TenantCluster spec.join." + join + ".endpoint: endpoint must be a URL such as https://tenant.example.com:6443, without a user",
+				bad: set + "s://a:b@x:6443'}}}}", good: set + "s://[fd00::1]:6443'}}}}"})
+		for bad, good := range map[string]string{"169.254.169.254": "169.253.1.1:6443", "[fe80::1]:6443": "fe80.example.com", "[fe80::1%25eth0]:6443": "localhost:6443", "[::ffff:169.254.0.1]": "127.0.0.1:6443"} {
+			cases = append(cases, ruleCase{rule: "TenantCluster spec.join." + join + ".endpoint: endpoint must not be link-local: such an address leads to another machine from every network; name the address or the host name that nodes reach",
+				bad: set + "s://" + bad + "'}}}}", good: set + "s://" + good + "'}}}}"})
+		}
 	}
 	for _, kind := range []string{"NodeProvider", "NodeTypeRevision"} {
 		cases = append(cases,

@@ -15,7 +15,7 @@ import (
 )
 
 // Paths are the paths of kubelet's files on the node. User data may not write to them.
-var Paths = []string{pathConfig, pathCA, pathBootstrap, pathKubeconfig, pathDropIn}
+var Paths = []string{pathConfig, pathCA, pathBootstrap, pathKubeconfig, pathDropIn, pathNodeIP}
 
 const (
 	pathConfig     = "/etc/kubernetes/kubelet.yaml"
@@ -23,6 +23,7 @@ const (
 	pathBootstrap  = "/etc/kubernetes/bootstrap-kubeconfig"
 	pathKubeconfig = "/var/lib/kubelet/kubeconfig"
 	pathDropIn     = "/etc/systemd/system/kubelet.service.d/90-ingot.conf"
+	pathNodeIP     = "/etc/kubernetes/ingot-node-ip"
 )
 
 // Node describes the Node that kubelet registers.
@@ -37,6 +38,11 @@ type Node struct {
 	Labels map[string]string
 	// Taints of the Node, in addition to the gate.
 	Taints []corev1.Taint
+	// ClusterDNS and ClusterDomain are what pods resolve names with; empty: the image's own resolvers.
+	ClusterDNS    []string
+	ClusterDomain string
+	// Networks are those in which the node's own addresses are, one for each family; empty: kubelet takes the address of the default route.
+	Networks []string
 }
 
 // TLSBootstrap has what a node needs to join a cluster with a bootstrap token.
@@ -55,10 +61,14 @@ func Files(in Node) ([]v1alpha1.NodeFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []v1alpha1.NodeFile{
+	files := []v1alpha1.NodeFile{
 		{Path: pathConfig, Mode: "0644", Content: config},
 		{Path: pathDropIn, Mode: "0644", Content: dropIn(in)},
-	}, nil
+	}
+	if len(in.Networks) > 0 {
+		files = append(files, v1alpha1.NodeFile{Path: pathNodeIP, Mode: "0644", Content: nodeIPScript(in.Networks)})
+	}
+	return files, nil
 }
 
 type kubeletConfiguration struct {
@@ -72,6 +82,8 @@ type kubeletConfiguration struct {
 	Authorization  authorization  `yaml:"authorization"`
 	CgroupDriver   string         `yaml:"cgroupDriver"`
 	Runtime        string         `yaml:"containerRuntimeEndpoint"`
+	ClusterDNS     []string       `yaml:"clusterDNS,omitempty"`
+	ClusterDomain  string         `yaml:"clusterDomain,omitempty"`
 }
 
 type taint struct {
@@ -102,6 +114,7 @@ func renderConfig(in Node) (string, error) {
 		APIVersion: "kubelet.config.k8s.io/v1beta1", Kind: "KubeletConfiguration",
 		ProviderID: in.ProviderID, Taints: taints(in), Rotate: true,
 		Authorization: authorization{Mode: "Webhook"}, CgroupDriver: "systemd", Runtime: "unix:///run/containerd/containerd.sock",
+		ClusterDNS: in.ClusterDNS, ClusterDomain: in.ClusterDomain,
 	}
 	c.Authentication.Webhook.Enabled = true
 	c.Authentication.X509.ClientCAFile = pathCA
@@ -135,8 +148,13 @@ func dropIn(in Node) string {
 	if labels := nodeLabels(in); labels != "" {
 		arguments = append(arguments, "--node-labels="+labels)
 	}
+	before := ""
+	if len(in.Networks) > 0 {
+		arguments = append(arguments, "$"+nodeIPVariable)
+		before = "ExecStartPre=/bin/sh " + pathNodeIP + "\nEnvironmentFile=-" + nodeIPFile + "\n"
+	}
 	return "[Unit]\nWants=network-online.target containerd.service\nAfter=network-online.target containerd.service\n\n" +
-		"[Service]\nExecStart=\nExecStart=" + strings.Join(arguments, " ") + "\nRestart=always\nRestartSec=10\n"
+		"[Service]\n" + before + "ExecStart=\nExecStart=" + strings.Join(arguments, " ") + "\nRestart=always\nRestartSec=10\n"
 }
 
 // nodeLabels returns the value of the flag --node-labels.

@@ -97,6 +97,7 @@ func TestATenantWhoseClusterMayNotBeReadSaysWhichRightItNeeds(t *testing.T) {
 	kubeconfig, user := server.LimitedKubeconfig(t)
 	_, key := runWith(t, tenantaccess.Options{ProbeInterval: time.Second}, v1alpha1.JoinSpec{TLSBootstrap: &v1alpha1.EndpointJoin{}}, kubeconfig)
 	tenant := awaitReady(t, key, v1alpha1.ReasonClusterUnknown, "kubectl create role ingot-identity -n kube-system --verb=get --resource=namespaces")
+	awaitReady(t, key, v1alpha1.ReasonClusterUnknown, "let the kubeconfig's user get the Service kube-system/kube-dns and the ConfigMap kube-system/kubelet-config")
 	if !meta.IsStatusConditionTrue(tenant.Status.Conditions, v1alpha1.ConditionReady) || tenant.Status.ClusterUID != "" {
 		t.Errorf("%+v", tenant.Status)
 	}

@@ -1,6 +1,7 @@
 package tenant
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/join"
 	"github.com/ingot-dev/ingot/controllers/step"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
@@ -31,8 +33,14 @@ func report(after *v1alpha1.TenantCluster, obs observation, access *tenantaccess
 		if access.ClusterUID != "" {
 			after.Status.ClusterUID = access.ClusterUID
 		}
+		if found := join.FindDNS(join.Sources(access.DNS)); len(found.Addresses) > 0 || found.Domain != "" {
+			after.Status.ClusterDNS = &found
+		}
 	}
 	status, reason, message := readyCondition(after, problem)
+	if access != nil && status == metav1.ConditionTrue {
+		message = withRemarks(message, join.Remarks(after, cmp.Or(after.Spec.Join.Endpoint(), access.Server), join.Sources(access.DNS)))
+	}
 	if reason == v1alpha1.ReasonClusterChanged {
 		message += joined(obs.machines)
 	}
@@ -60,6 +68,14 @@ func readyCondition(tenant *v1alpha1.TenantCluster, problem error) (metav1.Condi
 		return metav1.ConditionTrue, v1alpha1.ReasonClusterUnknown, clusterUnknown
 	}
 	return metav1.ConditionTrue, v1alpha1.ReasonReady, "the API server answers and its Nodes are watched"
+}
+
+// withRemarks adds to the message what the owner must know although nothing is refused for it.
+func withRemarks(message string, remarks []string) string {
+	if len(remarks) == 0 {
+		return message
+	}
+	return message + ". To be looked at: " + strings.Join(remarks, ". ")
 }
 
 // clusterUnknown is the message of ClusterUnknown. A Role in a namespace gives the right to get that Namespace.

@@ -61,6 +61,9 @@ type clientSet struct {
 	version string
 	// clusterUID is the uid of the cluster that answered last; empty: it is not known. expected is what Registry.Expect says.
 	clusterUID, expected types.UID
+	// dns is what the cluster says of its DNS, and dnsAt when it was read.
+	dns   DNSSources
+	dnsAt time.Time
 
 	failures int
 	failed   *Error
@@ -151,7 +154,7 @@ func (s *clientSet) access() (*Access, error) {
 	}
 	return &Access{
 		Cache: read, SlicesServed: s.slices != nil, Client: s.direct, Clientset: s.clientset,
-		Server: s.config.Host, CA: s.config.CAData, Version: s.version, ClusterUID: s.clusterUID,
+		Server: s.config.Host, CA: s.config.CAData, Version: s.version, ClusterUID: s.clusterUID, DNS: s.dns,
 	}, nil
 }
 

@@ -64,13 +64,16 @@ func (s *clientSet) probe(parts *sync.WaitGroup) time.Duration {
 	if err == nil {
 		cluster, err = s.readClusterUID()
 	}
+	isChanged := false
+	if err == nil {
+		isChanged, err = s.observeDNS()
+	}
 	if err == nil {
 		err = s.watchServedKinds(parts)
 	}
 	if s.ctx.Err() != nil {
 		return 0
 	}
-	isIdentified := false
 	s.mu.Lock()
 	switch {
 	case err != nil:
@@ -83,13 +86,13 @@ func (s *clientSet) probe(parts *sync.WaitGroup) time.Duration {
 		// A call has stalled while this probe was answered.
 	default:
 		s.failures, s.failed, s.answered, s.version = 0, nil, true, version
-		isIdentified = s.clusterUID != cluster
+		isChanged = isChanged || s.clusterUID != cluster
 		s.clusterUID = cluster
 	}
 	failures := s.failures
 	s.mu.Unlock()
 	s.updateUsable()
-	if isIdentified {
+	if isChanged {
 		s.hub.tenantChanged(s)
 	}
 	return s.probeDelay(failures)

@@ -71,6 +71,8 @@ type Access struct {
 	Version string
 	// ClusterUID is the uid of the Namespace kube-system, which identifies the cluster. It is empty where it may not be read.
 	ClusterUID types.UID
+	// DNS is what the cluster says of its DNS.
+	DNS DNSSources
 }
 
 // Registry holds a client set for each TenantCluster. Add it to the manager, so that Start stops every client set when the manager

@@ -22,7 +22,7 @@ var All = []Call{
 	{"list", "resourceslices"}, {"watch", "resourceslices"},
 	{"list", "secrets"}, {"create", "secrets"}, {"patch", "secrets"}, {"delete", "secrets"},
 	{"list", "pods"}, {"create", "pods/eviction"}, {"list", "poddisruptionbudgets"},
-	{"get", "namespaces"},
+	{"get", "namespaces"}, {"get", "services"}, {"get", "configmaps"},
 	{"list", "daemonsets"}, {"get", "deviceclasses"},
 }
 

@@ -27,20 +27,26 @@ type right struct {
 	// namespace of it; empty: the whole cluster.
 	namespace string
 	why       string
+	// name of the only object; empty: all.
+	name string
+	// isOptional is true where nodes join without it.
+	isOptional bool
 }
 
 // rights are all rights that the manager needs in a tenant's cluster.
 var rights = []right{
-	{"", "nodes", []string{"get", "list", "watch", "patch", "delete"}, "", "judge, gate, label, cordon and remove nodes"},
-	{"", "pods", []string{"list"}, "", "drain a node"},
-	{"policy", "poddisruptionbudgets", []string{"list"}, "", "name the budgets that keep pods on a node"},
-	{"", "pods/eviction", []string{"create"}, "", "drain a node"},
-	{"apps", "daemonsets", []string{"get", "list"}, "", "drain a node, and name DaemonSets that the gate keeps off"},
-	{"resource.k8s.io", "resourceslices", []string{"get", "list", "watch"}, "", "judge the devices of a node"},
-	{"resource.k8s.io", "deviceclasses", []string{"get", "list"}, "", "judge whether a node's devices can be asked for"},
+	{"", "nodes", []string{"get", "list", "watch", "patch", "delete"}, "", "judge, gate, label, cordon and remove nodes", "", false},
+	{"", "pods", []string{"list"}, "", "drain a node", "", false},
+	{"policy", "poddisruptionbudgets", []string{"list"}, "", "name the budgets that keep pods on a node", "", false},
+	{"", "pods/eviction", []string{"create"}, "", "drain a node", "", false},
+	{"apps", "daemonsets", []string{"get", "list"}, "", "drain a node, and name DaemonSets that the gate keeps off", "", false},
+	{"resource.k8s.io", "resourceslices", []string{"get", "list", "watch"}, "", "judge the devices of a node", "", false},
+	{"resource.k8s.io", "deviceclasses", []string{"get", "list"}, "", "judge whether a node's devices can be asked for", "", false},
 	// A Role in a namespace gives the right to get that Namespace.
-	{"", "namespaces", []string{"get"}, tokenNamespace, "tell the cluster from another one, by the uid of its Namespace kube-system"},
-	{"", "secrets", []string{"create", "list", "patch", "delete"}, tokenNamespace, "give a joining node its bootstrap token, and take it back"},
+	{"", "namespaces", []string{"get"}, tokenNamespace, "tell the cluster from another one, by the uid of its Namespace kube-system", "", false},
+	{"", "secrets", []string{"create", "list", "patch", "delete"}, tokenNamespace, "give a joining node its bootstrap token, and take it back", "", false},
+	{"", "services", []string{"get"}, tokenNamespace, "tell nodes the cluster's DNS (or set spec.clusterDNS of the TenantCluster)", "kube-dns", true},
+	{"", "configmaps", []string{"get"}, tokenNamespace, "tell nodes the DNS of a cluster with its own domain or a node-local cache", "kubelet-config", true},
 }
 
 // checkRights checks each right of the kubeconfig's user. When one is missing, the grants have all of them.
@@ -61,7 +67,11 @@ func (t *tenant) checkRights(ctx context.Context) {
 		}
 		if len(denied) > 0 {
 			missing = true
-			t.add(levelMend, topic, "the user may not %s %s, to %s", strings.Join(denied, ", "), r.text(), r.why)
+			level := levelMend
+			if r.isOptional {
+				level = levelNote
+			}
+			t.add(level, topic, "the user may not %s %s, to %s", strings.Join(denied, ", "), r.text(), r.why)
 		}
 	}
 	switch {
@@ -80,6 +90,9 @@ func (r right) text() string {
 	if r.group != "" {
 		name += "." + r.group
 	}
+	if r.name != "" {
+		name += "/" + r.name
+	}
 	if r.namespace != "" {
 		name += " in namespace " + r.namespace
 	}
@@ -90,7 +103,7 @@ func (t *tenant) isAllowed(ctx context.Context, r right, verb string) (bool, err
 	resource, sub, _ := strings.Cut(r.resource, "/")
 	review, err := t.api.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Group: r.group, Resource: resource, Subresource: sub, Verb: verb, Namespace: r.namespace,
+			Group: r.group, Resource: resource, Subresource: sub, Verb: verb, Namespace: r.namespace, Name: r.name,
 		}},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -103,7 +116,11 @@ func (t *tenant) isAllowed(ctx context.Context, r right, verb string) (bool, err
 func roleObjects(subject map[string]any) []cli.Object {
 	rules := map[string][]any{}
 	for _, r := range rights {
-		rules[r.namespace] = append(rules[r.namespace], map[string]any{"apiGroups": []string{r.group}, "resources": []string{r.resource}, "verbs": r.verbs})
+		rule := map[string]any{"apiGroups": []string{r.group}, "resources": []string{r.resource}, "verbs": r.verbs}
+		if r.name != "" {
+			rule["resourceNames"] = []string{r.name}
+		}
+		rules[r.namespace] = append(rules[r.namespace], rule)
 	}
 	var out []cli.Object
 	for _, namespace := range []string{"", tokenNamespace} {

@@ -35,6 +35,8 @@ type Node struct {
 	Image *v1alpha1.OSImage
 	// Host that the Machine has; nil: none yet.
 	Host *metal3.BareMetalHost
+	// Tenant is the TenantCluster that the node joins; nil: it is gone.
+	Tenant *v1alpha1.TenantCluster
 }
 
 // Render makes the documents; a nil join leaves out what is secret, and needs no secrets. Errors quote no user data.
@@ -49,6 +51,10 @@ func (n Node) Render(join *kubelet.TLSBootstrap, secrets cloudinit.Secrets) (clo
 	}
 	for i, text := range spec.UserData {
 		in.Layers = append(in.Layers, cloudinit.Layer{Name: layerName("layer ", i), Text: text})
+	}
+	if n.Tenant != nil {
+		dns := n.Tenant.NodeDNS()
+		in.Node.ClusterDNS, in.Node.ClusterDomain, in.Node.Networks = dns.Addresses, dns.Domain, n.Tenant.Spec.NodeNetworks
 	}
 	if n.Host != nil {
 		in.Host = cloudinit.HostOf(n.Host.Name, n.Host.Spec.BootMACAddress, n.Host.Labels, n.Host.Annotations)
