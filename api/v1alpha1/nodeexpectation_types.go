@@ -41,6 +41,11 @@ type NodeExpectation struct {
 	// +optional
 	// +listType=atomic
 	LabelRules []ExpectedLabelRule `json:"labelRules,omitempty"`
+	// gpuModes that the node's own unit must report: Disabled, Enabled or N/A for each GPU by its index, as nvidia-smi calls the MIG mode; empty: the
+	// node makes no report.
+	// +optional
+	// +listType=atomic
+	GPUModes []string `json:"gpuModes,omitempty"`
 	// slices that DRA drivers must publish for the node, sorted by driver.
 	// +optional
 	// +listType=atomic

@@ -210,32 +210,6 @@ func (g GateSpec) Key() string {
 	return cmp.Or(g.TaintKey, DefaultGateTaintKey)
 }
 
-// ValidationSpec is how a node is judged.
-// +kubebuilder:validation:XValidation:rule="!has(self.timeout) || !has(self.settle) || duration(self.settle) < duration(self.timeout)",message="settle must be shorter than timeout, or no verdict could ever pass"
-type ValidationSpec struct {
-	// timeout of Validating; after it Ready is False with the check that waits. The judging goes on.
-	// +optional
-	// +default="15m"
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
-	// +kubebuilder:validation:MaxLength=32
-	Timeout *metav1.Duration `json:"timeout,omitempty"`
-	// settle is how long every check must hold before the gate is lifted.
-	// +optional
-	// +default="30s"
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
-	// +kubebuilder:validation:MaxLength=32
-	Settle *metav1.Duration `json:"settle,omitempty"`
-	// onFailure says what happens to the gate while the verdict does not pass:
-	//   - Hold: the gate stays until the verdict passes.
-	//   - Observe: the gate is lifted when the node joins, and the verdict is only reported.
-	//
-	// +optional
-	// +default="Hold"
-	OnFailure FailurePolicy `json:"onFailure,omitempty"`
-}
-
 // RolloutPolicy is how a change reaches the fleet.
 type RolloutPolicy struct {
 	// maxUnavailable Machines of the NodeType that have a host, as a number or a percentage rounded down, at least 1; default 10%.

@@ -77,6 +77,9 @@ const (
 	// AnnotationGateCordoned on a Node: Ingot cordoned it because something keeps removing its gate, and lifts that when the gate stays or the
 	// node is validated.
 	AnnotationGateCordoned = "ingot.dev/gate-cordoned"
+	// AnnotationGPUMode on a Node: its own unit reports the boot, and the MIG mode of each GPU in the order of their indexes, separated by blanks. The
+	// report can make a check of the verdict fail, and makes no other pass.
+	AnnotationGPUMode = "ingot.dev/gpu-mode"
 	// AnnotationClaimAttempt on the claim Secret of a host is the attempt of the Machine that its documents were written for.
 	AnnotationClaimAttempt = "ingot.dev/attempt"
 	// AnnotationClaimHostAttempt on the claim Secret is the number in HostRecord.status.wanted of the installation that its documents were

@@ -1753,6 +1753,11 @@ func (in *NodeExpectation) DeepCopyInto(out *NodeExpectation) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.GPUModes != nil {
+		in, out := &in.GPUModes, &out.GPUModes
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Slices != nil {
 		in, out := &in.Slices, &out.Slices
 		*out = make([]ExpectedSlices, len(*in))

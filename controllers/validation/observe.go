@@ -212,6 +212,7 @@ func (o observation) input(now time.Time, m *v1alpha1.Machine) verdict.Input {
 		},
 		PlacedGate: m.Status.Gate, TaintWriter: o.taintWriter,
 		Gate: o.nodeType.Gate.Key(), Settle: verdict.DefaultSettle, OnFailure: o.nodeType.Validation.OnFailure,
+		GPUModeReport: o.nodeType.Validation.GPUModeReport,
 	}
 	if s := o.nodeType.Validation.Settle; s != nil {
 		in.Settle = s.Duration

@@ -94,6 +94,10 @@ func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 		return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("dra.featureGates"), "dra/dynamic-mig", "it has DynamicMIG, which makes the driver publish partitions too: choose dra.devices: MIG, or remove it")
 	}
 	p := nodePlan(r, model, nvidia.UnpartitionedScript(model, r.GPU.Count))
+	// With PassthroughSupport a claim takes a GPU from NVIDIA's driver, and nvidia-smi lists one less.
+	if !nvidia.IsDriverFromOperator(r) && !slices.Contains(gates, wellknown.GatePassthrough) {
+		nvidia.AddModeReport(&p, model, r.GPU.Count, nvidia.IsNeverPartitioned)
+	}
 	kinds := []DeviceKind{GPUDevices(model, int(r.GPU.Count))}
 	if slices.Contains(gates, wellknown.GatePassthrough) {
 		if err := nvidia.CheckIOMMU(r.Image); err != nil {

@@ -103,6 +103,7 @@ func (l *nodeLayout) nodePlan(r spec.Request, migSpec v1alpha1.MIGSpec, model ca
 	if migSpec.Strategy != wellknown.MIGStrategyNone {
 		p.Files = append(p.Files, l.configFiles()...)
 	}
+	nvidia.AddModeReport(&p, model, r.GPU.Count, func(gpu int) bool { return l.gpus[gpu] != nil })
 	p.NodeLabels = map[string]string{wellknown.LabelDeployMIGManager: "false"}
 	return p
 }

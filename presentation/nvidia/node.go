@@ -1,6 +1,7 @@
 package nvidia
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -53,6 +54,34 @@ func NodePlan(r spec.Request, model catalogue.Model, mode []string) v1alpha1.Nod
 		Warnings:        driverWarnings(r, model),
 	}
 }
+
+// The MIG mode of a GPU in the words of nvidia-smi, of which the report keeps letters and slashes.
+const (
+	migModeDisabled    = "Disabled"
+	migModeEnabled     = "Enabled"
+	migModeUnsupported = "N/A"
+)
+
+// AddModeReport changes the plan so that the node reports the MIG mode of its GPUs, and expects that those with the index are partitioned and the others are not. The
+// unit comes before the one that sets the mode, which is the last.
+func AddModeReport(p *v1alpha1.NodePlan, model catalogue.Model, count int32, isPartitioned func(gpu int) bool) {
+	file, unit := gpumode.ReportFileAndUnit("nvidia-smi --query-gpu=mig.mode.current --format=csv,noheader")
+	p.Files = append(p.Files, file)
+	p.Units = slices.Insert(p.Units, len(p.Units)-1, unit)
+	for gpu := range int(count) {
+		mode := migModeDisabled
+		switch {
+		case model.Geometry == nil:
+			mode = migModeUnsupported
+		case isPartitioned(gpu):
+			mode = migModeEnabled
+		}
+		p.Expectation.GPUModes = append(p.Expectation.GPUModes, mode)
+	}
+}
+
+// IsNeverPartitioned is for AddModeReport where every GPU is whole.
+func IsNeverPartitioned(int) bool { return false }
 
 // OperatorPlan returns the plan of a node on which NVIDIA's operator installs the driver in a pod, after the node has joined. The
 // caller adds what is advertised.

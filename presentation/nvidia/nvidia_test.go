@@ -49,9 +49,9 @@ func TestASharedGPUIsAdvertisedOnceForEachReplica(t *testing.T) {
 
 func TestTheSoftwareThatLinksTheGPUsIsSetUp(t *testing.T) {
 	for name, want := range map[string]string{
-		"b200-sxm-8":      "nvidia-persistenced.service nvidia-fabricmanager.service ingot-gpu-mode.service; mlx5_core mlx5_ib ib_umad nvidia nvidia_uvm nvidia_modeset; masks IMEX: false; unsure: false",
-		"gb200-4":         "nvidia-persistenced.service ingot-gpu-mode.service; nvidia nvidia_uvm nvidia_modeset; masks IMEX: true; unsure: false",
-		"gb300-imex-host": "nvidia-persistenced.service nvidia-imex.service ingot-gpu-mode.service; nvidia nvidia_uvm nvidia_modeset; masks IMEX: false; unsure: true",
+		"b200-sxm-8":      "nvidia-persistenced.service nvidia-fabricmanager.service ingot-gpu-report.service ingot-gpu-mode.service; mlx5_core mlx5_ib ib_umad nvidia nvidia_uvm nvidia_modeset; masks IMEX: false; unsure: false",
+		"gb200-4":         "nvidia-persistenced.service ingot-gpu-report.service ingot-gpu-mode.service; nvidia nvidia_uvm nvidia_modeset; masks IMEX: true; unsure: false",
+		"gb300-imex-host": "nvidia-persistenced.service nvidia-imex.service ingot-gpu-report.service ingot-gpu-mode.service; nvidia nvidia_uvm nvidia_modeset; masks IMEX: false; unsure: true",
 	} {
 		plan, err := presentation.Resolve(requests.All()[name])
 		if err != nil {

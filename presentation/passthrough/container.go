@@ -24,6 +24,7 @@ func ResolveContainer(r spec.Request) (v1alpha1.NodePlan, error) {
 		}
 	} else {
 		p = nvidia.NodePlan(r, model, nvidia.UnpartitionedScript(model, r.GPU.Count))
+		nvidia.AddModeReport(&p, model, r.GPU.Count, nvidia.IsNeverPartitioned)
 	}
 	p.Expectation.Labels = append(p.Expectation.Labels, nvidia.ExpectedGPULabels(model, r.GPU.Count)...)
 	p.Expectation.LabelRules = nvidia.GPULabelRules(model)

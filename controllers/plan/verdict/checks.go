@@ -23,6 +23,7 @@ const (
 	CheckBoot       = "boot/current"
 	CheckKernel     = "software/kernel"
 	CheckKubelet    = "software/kubelet"
+	CheckGPUModes   = "report/gpu-mode"
 	// PrefixResource begins the names of checks for resources that the node must advertise, PrefixForeign of those that it must
 	// not.
 	PrefixResource = "resource/"
@@ -34,7 +35,7 @@ type checkFunc func(Input) []v1alpha1.Check
 
 // checkFuncs are ordered by importance: the identity of the node, whether its object is current, the software that it runs, the
 // resources that it advertises. The first check with the worst result becomes the message of the condition.
-var checkFuncs = []checkFunc{checkProviderID, checkSystemUUID, checkReady, checkBoot, checkKernel, checkKubelet, checkLabels, checkLabelRules, checkExactResources, checkCPU, checkMemory, checkEphemeralStorage, checkSlices, checkDeviceClasses, checkForeignResources, checkAbsentDrivers}
+var checkFuncs = []checkFunc{checkProviderID, checkSystemUUID, checkReady, checkBoot, checkKernel, checkKubelet, checkLabels, checkLabelRules, checkGPUModes, checkExactResources, checkCPU, checkMemory, checkEphemeralStorage, checkSlices, checkDeviceClasses, checkForeignResources, checkAbsentDrivers}
 
 func runChecks(in Input) []v1alpha1.Check {
 	in.pools = newDevicePools(in.Slices, in.Node)

@@ -55,6 +55,8 @@ type Input struct {
 	Deadline time.Time
 	// OnFailure is validation.onFailure. With Observe the gate is lifted whatever the checks say.
 	OnFailure v1alpha1.FailurePolicy
+	// GPUModeReport is validation.gpuModeReport.
+	GPUModeReport v1alpha1.ReportPolicy
 
 	// pools are the pools of Slices. runChecks sets them.
 	pools devicePools
