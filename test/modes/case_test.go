@@ -58,6 +58,8 @@ type change struct {
 	// Line is text of the line to edit, and To its replacement; an empty To removes the line.
 	Line string `json:"line"`
 	To   string `json:"to"`
+	// Nth says which of the lines that have the text is edited, from 1; 0 means the first.
+	Nth int `json:"nth"`
 	// Fails lists the checks that then fail, in order, separated by blanks; or is "no node: " and text of the reason; or is
 	// empty where the mode still passes.
 	Fails string `json:"fails"`
@@ -95,9 +97,12 @@ func (c change) apply(t *testing.T, of, text string) string {
 	if c.Of != of {
 		return text
 	}
-	lines := strings.Split(text, "\n")
+	lines, nth := strings.Split(text, "\n"), 0
 	for i, line := range lines {
 		if c.number > 0 && c.number != i+1 || !strings.Contains(line, c.Line) {
+			continue
+		}
+		if nth++; nth < c.Nth {
 			continue
 		}
 		if c.To == "" {
