@@ -41,6 +41,25 @@ func BMCDifference(known *Inventory, found Inventory) string {
 	return strings.Join(out, "; ")
 }
 
+// HasMoreParts reports whether an agent has found GPUs, memory or disks that an agent before it had not, and misses none that were there then: a part was
+// repaired or added.
+func HasMoreParts(before, now Inventory) bool {
+	gpus, modules := countAccelerators(now.PCIDevices)-countAccelerators(before.PCIDevices), sumOfModules(now.MemoryModules)-sumOfModules(before.MemoryModules)
+	missing, added := len(AbsentDisks(before.Disks, now.Disks)), len(AbsentDisks(now.Disks, before.Disks))
+	return gpus >= 0 && modules >= 0 && missing == 0 && (gpus > 0 || modules > 0 || added > 0)
+}
+
+// countAccelerators counts the GPUs of the vendors whose GPUs a HostRecord keeps.
+func countAccelerators(devices []PCIDevice) int {
+	n := 0
+	for _, d := range devices {
+		if d.IsAccelerator() && slices.Contains(acceleratorVendors, d.VendorID) {
+			n++
+		}
+	}
+	return n
+}
+
 // acceleratorsText returns the GPUs among the devices as text, by vendor and device id. Where the BMC does not tell the device ids of a vendor's GPUs, it is
 // the number of that vendor's GPUs.
 func acceleratorsText(devices, reported []PCIDevice) string {

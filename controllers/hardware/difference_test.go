@@ -54,3 +54,30 @@ func TestWhatTheAgentSeesOtherwiseThanTheBMCIsTold(t *testing.T) {
 		}
 	}
 }
+
+func TestPartsThatCameBackAreMoreParts(t *testing.T) {
+	const gib = int64(1) << 30
+	before := Inventory{PCIDevices: gpus(7, "2330"), MemoryModules: []MemoryModule{{SizeBytes: gib}}, Disks: []Disk{{SerialNumber: "S1", SizeBytes: gib}}}
+	for name, c := range map[string]struct {
+		change func(*Inventory)
+		want   bool
+	}{
+		"nothing": {func(*Inventory) {}, false},
+		"the graphics of the BMC": {func(i *Inventory) {
+			i.PCIDevices = append(gpus(7, "2330"), PCIDevice{VendorID: "1a03", Class: "030000"})
+		}, false},
+		"a GPU more":                       {func(i *Inventory) { i.PCIDevices = gpus(8, "2330") }, true},
+		"a GPU less":                       {func(i *Inventory) { i.PCIDevices = gpus(6, "2330") }, false},
+		"a module more":                    {func(i *Inventory) { i.MemoryModules = slices.Repeat(i.MemoryModules, 2) }, true},
+		"a disk more":                      {func(i *Inventory) { i.Disks = append(slices.Clone(i.Disks), Disk{SerialNumber: "S2", SizeBytes: gib}) }, true},
+		"another disk":                     {func(i *Inventory) { i.Disks = []Disk{{SerialNumber: "S2", SizeBytes: gib}} }, false},
+		"a GPU more and a disk less":       {func(i *Inventory) { i.PCIDevices, i.Disks = gpus(8, "2330"), nil }, false},
+		"memory that is not told any more": {func(i *Inventory) { i.PCIDevices, i.MemoryModules = gpus(8, "2330"), nil }, false},
+	} {
+		now := before
+		c.change(&now)
+		if got := HasMoreParts(before, now); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

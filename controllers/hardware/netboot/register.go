@@ -100,9 +100,7 @@ func (s *Service) register(session *Session, found hardware.Inventory, r agentRe
 		}
 		s.addFinding(&session.Findings.ServerDiffers, r.now, "%s; the agent registered from %s: look whether BMC address and boot MAC address are those of one server", message, address)
 	}
-	if message := hardware.BMCDifference(session.Inventory, found); message != "" {
-		s.addFinding(&session.Findings.InventoryDiffers, r.now, "%s: what the agent found is kept; look whether a part has failed or sits loose, or update the BMC's firmware", message)
-	}
+	s.compareWithBMC(session, found, r.now)
 	found = mergeRegistered(session.Inventory, found)
 	if refusal := refuseHardware(session, found); refusal != nil {
 		return refusal
@@ -114,6 +112,19 @@ func (s *Service) register(session *Session, found hardware.Inventory, r agentRe
 	}
 	session.Inventory = &found
 	return nil
+}
+
+// compareWithBMC notes how what the agent found differs from what the BMC reported. Where an agent has looked before, what the BMC reported is not known
+// any more, and the finding stays until a part came back. Without it: the next boot, which compares nothing, ends the finding while the part is still missing.
+func (s *Service) compareWithBMC(session *Session, found hardware.Inventory, now time.Time) {
+	finding := &session.Findings.InventoryDiffers
+	message := hardware.BMCDifference(session.Inventory, found)
+	switch known := session.Inventory; {
+	case message != "":
+		s.addFinding(finding, now, "%s: what the agent found is kept; look whether a part has failed or sits loose, or update the BMC's firmware, and inspect the host again (annotation inspect.metal3.io)", message)
+	case known == nil || known.SystemUUID == "" || hardware.HasMoreParts(*known, found):
+		*finding = Finding{}
+	}
 }
 
 // failAttempt fails the attempt.

@@ -177,6 +177,38 @@ func TestAnAgentThatFindsOtherHardwareThanTheBMCIsBelieved(t *testing.T) {
 	}
 }
 
+func TestAFindingAboutPartsStaysUntilTheyAreBack(t *testing.T) {
+	finding := Finding{Count: 1, Message: "the BMC reports 8 GPUs 10de:2330, the agent sees 7 GPUs 10de:2330"}
+	known := func(n int, uuid string) *hardware.Inventory {
+		return &hardware.Inventory{SystemUUID: uuid, DeviceSource: hardware.DevicesByBMC, PCIDevices: slices.Repeat([]hardware.PCIDevice{{VendorID: "10de", DeviceID: "2330", Class: "030200"}}, n)}
+	}
+	for name, c := range map[string]struct {
+		known *hardware.Inventory
+		found int
+		stays bool
+	}{
+		"an agent sees the same":            {known(7, "dmi"), 7, true},
+		"an agent sees less":                {known(7, "dmi"), 6, true},
+		"the part is back":                  {known(7, "dmi"), 8, false},
+		"the BMC was asked again, and errs": {known(8, ""), 7, true},
+		"the BMC was asked again":           {known(7, ""), 7, false},
+	} {
+		s := newSite(t)
+		s.host().Inventory, s.host().Findings.InventoryDiffers = c.known, finding
+		devices, err := json.Marshal(known(c.found, "").PCIDevices)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := `{"inventory":{"systemUUID":"dmi","deviceSource":"Agent","nics":[{"mac":"0c:42:a1:00:00:0a"}],"pciDevices":` + string(devices) + `}}`
+		if code := s.call("POST", protocol.PathRegister, s.boot(), body); code != "" {
+			t.Fatalf("%s: %s", name, code)
+		}
+		if got := s.host().Findings.InventoryDiffers; (got.Count > 0) != c.stays {
+			t.Errorf("%s: finding %+v", name, got)
+		}
+	}
+}
+
 func TestAFurtherBootDocumentIsServedAfterSilenceOrAPowerChange(t *testing.T) {
 	s := newSite(t)
 	token := s.bootAgent()

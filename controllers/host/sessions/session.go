@@ -42,6 +42,7 @@ func session(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Se
 		s.AttemptStatus = hardware.AttemptStatus{Number: w.Number, State: hardware.AttemptRunning, Step: hardware.StepPoweringOff}
 		s.StepAt = s.Since
 		s.SilentBoots = silentBootsBefore(record.Status.Attempt)
+		s.Findings.InventoryDiffers = inventoryDifferenceBefore(record.Status.Attempt)
 		return s
 	}
 	s.AttemptStatus = hardware.AttemptStatus{
@@ -72,6 +73,19 @@ func silentBootsBefore(before *v1alpha1.HostAttempt) netboot.SilentBoots {
 		return netboot.SilentBoots{}
 	}
 	return silentBoots(before.SilentBoots)
+}
+
+// inventoryDifferenceBefore returns the finding that the hardware differs from what the BMC reported, which a new attempt goes on with: a missing part is
+// not there because another attempt begins.
+func inventoryDifferenceBefore(before *v1alpha1.HostAttempt) netboot.Finding {
+	if before != nil {
+		for _, f := range before.Findings {
+			if f.Reason == v1alpha1.FindingInventoryDiffers {
+				return netboot.Finding{Count: int(f.Count), At: f.At.Time, Message: f.Message}
+			}
+		}
+	}
+	return netboot.Finding{}
 }
 
 func silentBoots(b *v1alpha1.SilentBoots) netboot.SilentBoots {

@@ -2,6 +2,7 @@ package sessions_test
 
 import (
 	"testing"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -57,5 +58,23 @@ func TestTheNextAttemptGoesOnWithTheSilentBootsOfAFailedOne(t *testing.T) {
 		if next.Number != kept.Number+1 || next.State != hardware.AttemptRunning || next.SilentBoots != c.next {
 			t.Errorf("after an attempt that %s with %+v the next, %d, begins with %+v, expected %+v", c.ended, c.silent, next.Number, next.SilentBoots, c.next)
 		}
+	}
+}
+
+// TestTheNextAttemptGoesOnWithAMissingPart has the next attempt begin with the finding that is about the hardware, and with none that is about the attempt.
+func TestTheNextAttemptGoesOnWithAMissingPart(t *testing.T) {
+	r := newRig(t)
+	_, err := r.store.Update(t.Context(), r.uid(), func(s *netboot.Session) error {
+		s.State, s.Step = hardware.AttemptSucceeded, hardware.StepFinishing
+		s.Findings.InventoryDiffers = netboot.Finding{Count: 1, At: time.Unix(1e9, 0), Message: "7 GPUs"}
+		s.Findings.AnotherAgent = netboot.Finding{Count: 2, At: time.Unix(1e9, 0), Message: "another"}
+		return nil
+	})
+	expect(t, err, "")
+	r.wantNext()
+	next, err := newStore(t, r.host.Namespace).ByUID(t.Context(), r.uid())
+	expect(t, err, "")
+	if f := next.Findings; f.InventoryDiffers.Count != 1 || f.InventoryDiffers.Message != "7 GPUs" || f.AnotherAgent.Count != 0 {
+		t.Errorf("attempt %d begins with %+v", next.Number, f)
 	}
 }
