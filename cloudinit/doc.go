@@ -24,6 +24,8 @@
 // A node gets these files in addition to those of its presentation:
 //
 //	/etc/kubernetes/kubelet.yaml                         KubeletConfiguration: gate taint, providerID, certificate rotation
+//	/etc/kubernetes/ingot-kubelet-defaults               a program that writes kubelet.conf.d/10-defaults.conf by the size of the server
+//	/etc/kubernetes/kubelet.conf.d/60-nodetype.conf      the user's members: NodeType.spec.kubelet
 //	/etc/kubernetes/pki/ca.crt                           the tenant's CA, for the API server's calls to kubelet
 //	/etc/kubernetes/bootstrap-kubeconfig                 the tenant's endpoint and CA, and the bootstrap token
 //	/etc/systemd/system/kubelet.service.d/90-ingot.conf  kubelet's command line

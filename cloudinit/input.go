@@ -48,6 +48,8 @@ type Input struct {
 	NetworkData Layer
 	// Node has what kubelet registers, and how pods on it resolve names.
 	Node NodeInput
+	// Kubelet is the image's kubelet and the user's settings of it.
+	Kubelet KubeletInput
 	// Gate is the key of the taint that keeps pods off the node until its verdict passes; empty: there is no gate.
 	Gate string
 	// Join has what the node needs to join. When it is nil, the documents are rendered without secrets, for the time after the join.
@@ -140,6 +142,14 @@ type NodeInput struct {
 	ClusterDomain string
 	// Networks are those in which the node's own addresses are, one for each family; empty: the address of the default route.
 	Networks []string
+}
+
+// KubeletInput is the image's kubelet and the user's settings of it.
+type KubeletInput struct {
+	// Version of the image's kubelet, without v; empty: it is unknown, and taken for a current one.
+	Version string
+	// Members are the user's members of KubeletConfiguration, a JSON object: NodeType.spec.kubelet; empty: there are none.
+	Members []byte
 }
 
 // Documents are the documents that a node's first boot reads.

@@ -105,3 +105,30 @@ func TestSystemdTakesKubeletsDropIn(t *testing.T) {
 		t.Errorf("systemd-analyze verify: %v\n%s\n%s", err, out, text)
 	}
 }
+
+func TestTheUsersMembersWinOverTheDefaults(t *testing.T) {
+	in := full(t)
+	in.Kubelet = KubeletInput{Version: "1.37.0", Members: []byte(`{"maxPods":64}`)}
+	files := written(t, in)
+	var config kubeletconfig.KubeletConfiguration
+	if err := sigsyaml.UnmarshalStrict([]byte(files["/etc/kubernetes/kubelet.conf.d/60-nodetype.conf"]), &config); err != nil || config.MaxPods != 64 || config.Kind != "KubeletConfiguration" || config.APIVersion != "kubelet.config.k8s.io/v1beta1" {
+		t.Errorf("%v: %+v", err, config)
+	}
+	unit := files["/etc/systemd/system/kubelet.service.d/90-ingot.conf"]
+	if !strings.Contains(unit, " --config-dir=/etc/kubernetes/kubelet.conf.d") || !strings.Contains(unit, "ExecStartPre=-/bin/sh /etc/kubernetes/ingot-kubelet-defaults\n") {
+		t.Errorf("the drop-in is\n%s", unit)
+	}
+}
+
+func TestAnOlderKubeletGetsNoFlagThatItDoesNotKnow(t *testing.T) {
+	in := full(t)
+	in.Kubelet.Version = "1.29.3"
+	files := written(t, in)
+	if unit := files["/etc/systemd/system/kubelet.service.d/90-ingot.conf"]; strings.Contains(unit, "config-dir") || strings.Contains(unit, "ExecStartPre") || files["/etc/kubernetes/ingot-kubelet-defaults"] != "" {
+		t.Errorf("the drop-in is\n%s", unit)
+	}
+	in.Kubelet.Members = []byte(`{"maxPods":64}`)
+	if _, err := Render(in); err == nil || !strings.Contains(err.Error(), "spec.kubelet needs an image with kubelet 1.30 or later") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -101,7 +101,7 @@ func nodeOf(in Input) kubelet.Node {
 	maps.Copy(labels, in.Plan.NodeLabels)
 	return kubelet.Node{
 		Name: in.Machine.Name, ProviderID: v1alpha1.ProviderID(types.UID(in.Machine.UID), in.Machine.Attempt),
-		Gate: in.Gate, Labels: labels, Taints: in.Node.Taints,
+		Gate: in.Gate, Labels: labels, Taints: in.Node.Taints, Version: in.Kubelet.Version, Members: in.Kubelet.Members,
 		ClusterDNS: in.Node.ClusterDNS, ClusterDomain: in.Node.ClusterDomain, Networks: in.Node.Networks,
 	}
 }
@@ -143,8 +143,16 @@ func reservedPaths(p v1alpha1.NodePlan) []string {
 
 // runCommands returns Ingot's items of runcmd. At the first boot they load the modules and the units, because systemd read its
 // directories before cloud-init wrote to them.
+//
+// kubelet is stopped first and started last. Without it: an image enables kubelet; it runs with the command line of the image before cloud-init
+// writes ours, "enable --now" leaves a unit that runs as it is, and the node never joins. It also keeps the policies of its CPU and memory manager in
+// files, and a kubelet whose configuration has other policies does not start (pkg/kubelet/cm/cpumanager/state).
 func runCommands(p v1alpha1.NodePlan) []*yaml.Node {
-	out := []*yaml.Node{command("systemctl", "daemon-reload")}
+	out := []*yaml.Node{
+		command("systemctl", "daemon-reload"),
+		command("systemctl", "stop", "kubelet"),
+		command(append([]string{"rm", "-f"}, kubelet.PolicyFiles...)...),
+	}
 	if len(p.Modules.Load) > 0 {
 		out = append(out, command("systemctl", "restart", "systemd-modules-load.service"))
 	}

@@ -210,9 +210,10 @@ func TestPeoplesCommandsRunFirstAndKubeletStartsLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []any{
-		[]any{"echo", "provider"}, "echo node type", []any{"systemctl", "daemon-reload"}, []any{"systemctl", "restart", "systemd-modules-load.service"},
+		[]any{"echo", "provider"}, "echo node type", []any{"systemctl", "daemon-reload"}, []any{"systemctl", "stop", "kubelet"},
+		[]any{"rm", "-f", "/var/lib/kubelet/cpu_manager_state", "/var/lib/kubelet/memory_manager_state"}, []any{"systemctl", "restart", "systemd-modules-load.service"},
 		[]any{"systemctl", "enable", "--now", "nvidia-persistenced.service"}, []any{"systemctl", "enable", "--now", "nvidia-fabricmanager.service"},
-		[]any{"systemctl", "enable", "--now", "ingot-gpu-mode.service"}, []any{"systemctl", "enable", "--now", "kubelet"},
+		[]any{"systemctl", "enable", "--now", "ingot-gpu-report.service"}, []any{"systemctl", "enable", "--now", "ingot-gpu-mode.service"}, []any{"systemctl", "enable", "--now", "kubelet"},
 	}
 	if diff := cmp.Diff(want, doc.RunCmd); diff != "" {
 		t.Error(diff)

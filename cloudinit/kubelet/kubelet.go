@@ -15,7 +15,10 @@ import (
 )
 
 // Paths are the paths of kubelet's files on the node. User data may not write to them.
-var Paths = []string{pathConfig, pathCA, pathBootstrap, pathKubeconfig, pathDropIn, pathNodeIP}
+var Paths = []string{pathConfig, pathCA, pathBootstrap, pathKubeconfig, pathDropIn, pathNodeIP, pathDefaultsScript, pathDefaults, pathMembers}
+
+// PolicyFiles are the files in which kubelet keeps the policies of its managers of CPUs and memory.
+var PolicyFiles = []string{"/var/lib/kubelet/cpu_manager_state", "/var/lib/kubelet/memory_manager_state"}
 
 const (
 	pathConfig     = "/etc/kubernetes/kubelet.yaml"
@@ -43,6 +46,10 @@ type Node struct {
 	ClusterDomain string
 	// Networks are those in which the node's own addresses are, one for each family; empty: kubelet takes the address of the default route.
 	Networks []string
+	// Version of kubelet, without v; empty: it is unknown, and taken for a current one.
+	Version string
+	// Members are the user's members of KubeletConfiguration, a JSON object; empty: there are none.
+	Members []byte
 }
 
 // TLSBootstrap has what a node needs to join a cluster with a bootstrap token.
@@ -61,6 +68,10 @@ func Files(in Node) ([]v1alpha1.NodeFile, error) {
 	if err != nil {
 		return nil, err
 	}
+	settings, err := settingsFiles(in)
+	if err != nil {
+		return nil, err
+	}
 	files := []v1alpha1.NodeFile{
 		{Path: pathConfig, Mode: "0644", Content: config},
 		{Path: pathDropIn, Mode: "0644", Content: dropIn(in)},
@@ -68,7 +79,7 @@ func Files(in Node) ([]v1alpha1.NodeFile, error) {
 	if len(in.Networks) > 0 {
 		files = append(files, v1alpha1.NodeFile{Path: pathNodeIP, Mode: "0644", Content: nodeIPScript(in.Networks)})
 	}
-	return files, nil
+	return append(files, settings...), nil
 }
 
 type kubeletConfiguration struct {
@@ -145,13 +156,17 @@ func dropIn(in Node) string {
 		"--kubeconfig=" + pathKubeconfig,
 		"--hostname-override=" + in.Name,
 	}
+	before := ""
+	if hasDropIns(in.Version) {
+		arguments = append(arguments, "--config-dir="+settingsDirectory)
+		before = defaultsCommands
+	}
 	if labels := nodeLabels(in); labels != "" {
 		arguments = append(arguments, "--node-labels="+labels)
 	}
-	before := ""
 	if len(in.Networks) > 0 {
 		arguments = append(arguments, "$"+nodeIPVariable)
-		before = "ExecStartPre=/bin/sh " + pathNodeIP + "\nEnvironmentFile=-" + nodeIPFile + "\n"
+		before += "ExecStartPre=/bin/sh " + pathNodeIP + "\nEnvironmentFile=-" + nodeIPFile + "\n"
 	}
 	return "[Unit]\nWants=network-online.target containerd.service\nAfter=network-online.target containerd.service\n\n" +
 		"[Service]\n" + before + "ExecStart=\nExecStart=" + strings.Join(arguments, " ") + "\nRestart=always\nRestartSec=10\n"

@@ -190,7 +190,8 @@ func (j *checker) checkProvider() {
 // Documents returns the part of cloudinit's input that is the same for every node. The caller adds Machine, host and join.
 func (in Inputs) Documents(plan v1alpha1.NodePlan) cloudinit.Input {
 	own, image := in.NodeType.Spec, in.Image.Spec
-	out := cloudinit.Input{Kind: image.UserData, OS: image.OS.ID, KernelArguments: image.KernelArguments, Plan: plan, Gate: own.Gate.Key()}
+	out := cloudinit.Input{Kind: image.UserData, OS: image.OS.ID, KernelArguments: image.KernelArguments, Plan: plan, Gate: own.Gate.Key(),
+		Kubelet: cloudinit.KubeletInput{Version: image.Software.Kubelet}}
 	var providerKeys []string
 	if in.Provider != nil {
 		name, spec := KindNodeProvider+" "+in.Provider.Name, in.Provider.Spec

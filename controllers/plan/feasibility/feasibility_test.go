@@ -249,7 +249,7 @@ func TestTheDocumentsOfANodeHaveTheLayersOfProviderAndNodeTypeInThatOrder(t *tes
 	plan := v1alpha1.NodePlan{KernelArguments: []string{"of-the-plan"}}
 	want := cloudinit.Input{
 		Kind: v1alpha1.UserDataCloudInit, OS: "debian", KernelArguments: []string{"modprobe.blacklist=nouveau"}, Plan: plan, Gate: in.NodeType.Spec.Gate.Key(),
-		Network: in.Provider.Spec.Network, SSHKeys: []string{"shared", "operations", "own"},
+		Network: in.Provider.Spec.Network, SSHKeys: []string{"shared", "operations", "own"}, Kubelet: cloudinit.KubeletInput{Version: in.Image.Spec.Software.Kubelet},
 		Layers: []cloudinit.Layer{{Name: "NodeProvider hall-1", Text: "provider"}, {Name: "NodeType h100-mig", Text: "nodetype"}},
 		Properties: []properties.Level{
 			{Name: "NodeProvider hall-1", Values: in.Provider.Spec.Properties}, {Name: "NodeType h100-mig", Values: in.NodeType.Spec.Properties},
