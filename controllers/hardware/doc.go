@@ -36,20 +36,19 @@
 // # Mapping to Ironic
 //
 // An Installer that uses Ironic maps each call of the port to Ironic's API as follows. The name of the node is NAMESPACE~NAME.
-// node.extra.ingot_attempt is the number of the attempt and node.extra.ingot_work its operation. Both are patched together with
-// instance_info, before the provision target that starts the work. When the process is killed between the two requests, the next one
-// reads the number on a node where no work has started, and requests the target again.
+// node.extra.ingot_attempt is the number of the attempt and node.extra.ingot_work its operation. node.extra.ingot_from is patched together with
+// instance_info, before the provision target that starts the work, with the time of the node's last change. When the process is killed between the
+// two requests, the next one reads a node that has not changed since, so that no work has started, and requests the target again.
 //
 //	call       requests to Ironic                                   completion and failure
-//	Observe    GET /v1/nodes/NODE                                   power_state: "power on" On, "power off" Off, null Unknown; with a
+//	Observe    GET /v1/nodes, one list for all nodes                power_state: "power on" On, "power off" Off, null Unknown; with a
 //	                                                                target_power_state PoweringOn or PoweringOff.
-//	                                                                Number: extra.ingot_attempt. Running: while target_provision_state is
-//	                                                                set. Succeeded: active (Install), manageable (Inspect, Erase, which is
+//	                                                                Number: extra.ingot_attempt. Running: while the work has not started or
+//	                                                                goes on. Succeeded: active (Install), manageable (Inspect, Erase, which is
 //	                                                                also "power off"). Failed: deploy failed, clean failed, inspect failed,
 //	                                                                error, and available or manageable after an Install: Cancelled.
-//	                                                                Step: "wait call-back", "clean wait", "inspect wait" Booting, until
-//	                                                                driver_internal_info.agent_last_heartbeat: Registered; deploy_step
-//	                                                                write_image Writing, the later ones Verifying; clean_step Erasing.
+//	                                                                Step: "wait call-back", "clean wait", "inspect wait" Booting;
+//	                                                                deploy_step write_image Writing, the later ones Verifying; clean_step Erasing.
 //	                                                                Message: last_error. Reason: by the step at which it failed, such as
 //	                                                                AgentMissing at "wait call-back". No bytes: ByteProgress is false.
 //	           GET /v1/nodes/NODE/inventory                         Inventory, SystemUUID included: Ironic's agent reads DMI.
@@ -57,7 +56,7 @@
 //	           inspect
 //	Install    PATCH instance_info: image_source,                   active; deploy failed.
 //	           image_os_hash_algo, image_os_hash_value,
-//	           image_disk_format; properties.root_device.
+//	           image_disk_format, root_device.
 //	           PUT .../states/provision target active, with
 //	           configdrive; for a node that is active already
 //	           target rebuild

@@ -219,6 +219,7 @@ const (
 	ReasonDiskNotErasable      Reason = "DiskNotErasable"  // a disk is read-only, removable or without size, or its controller has no driver
 	ReasonEvidenceMissing      Reason = "EvidenceMissing"  // the agent reported an erase without evidence for every known disk
 	ReasonServerIsOn           Reason = "ServerIsOn"       // an inspection by the agent needs a server that is off, and nobody knows what runs on this one
+	ReasonInstallerFailed      Reason = "InstallerFailed"  // a service that installs failed, and says why in words alone
 	ReasonCancelled            Reason = "Cancelled"        // Cancel ended the attempt
 	ReasonDeadlineExceeded     Reason = "DeadlineExceeded" // the deadline passed in a step without a more specific reason
 )

@@ -37,6 +37,7 @@ var owned = []struct {
 	{"hardware", "AttemptStatus", map[string]use{
 		"controllers/hardware/netboot": reads,
 		"controllers/hardware/direct":  writes,
+		"controllers/hardware/ironic":  writes,
 		"controllers/host/sessions":    writes, // what it reads of the Installer's kept state
 		"controllers/plan/host":        reads,
 		"test/conformance":             reads,

@@ -86,6 +86,7 @@ var failureKinds = map[string]string{
 	string(hardware.ReasonDiskMissing):          "a disk that is to be erased is not there",
 	string(hardware.ReasonDiskNotErasable):      "a disk cannot be erased",
 	string(hardware.ReasonEvidenceMissing):      "the erase of a disk is not proven",
+	string(hardware.ReasonInstallerFailed):      "the service that installs failed, and says why in its own words",
 	string(hardware.ReasonCancelled):            "the attempt was called off",
 	string(hardware.ReasonDeadlineExceeded):     "the time of the attempt is over",
 	string(hardware.ReasonAttemptConflict):      "other work is under way on it",

@@ -1,0 +1,105 @@
+package ironic
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/gophercloud/gophercloud/v2"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+)
+
+// maxFault is how much of what Ironic says is repeated in an error.
+const maxFault = 300
+
+// asError returns the failure of a request as an *hardware.Error with what Ironic says.
+func asError(err error, op, target string) error {
+	if err == nil {
+		return nil
+	}
+	if hardware.KindOf(err) != "" {
+		return err
+	}
+	var response gophercloud.ErrUnexpectedResponseCode
+	if !errors.As(err, &response) {
+		// Also what is no response of Ironic: a broken connection, a TLS failure, a time-out.
+		return &hardware.Error{Kind: hardware.Unreachable, Op: op, Target: target, Err: errors.New(shorten(err.Error()))}
+	}
+	fault := faultOf(response.Body)
+	return hardware.Errorf(kindOf(response.Actual, fault), op, target, "Ironic answers %d: %s", response.Actual, shorten(fault))
+}
+
+// asSecretError is asError for a request whose body has secrets. Ironic repeats a field that it refuses, quoted by Python, so that the secrets in it cannot be
+// found and taken out: such an explanation is left out as a whole.
+func asSecretError(err error, op, target string) error {
+	var response gophercloud.ErrUnexpectedResponseCode
+	if !errors.As(err, &response) {
+		return asError(err, op, target)
+	}
+	switch kind := kindOf(response.Actual, faultOf(response.Body)); kind {
+	case hardware.Busy, hardware.Conflict:
+		return asError(err, op, target)
+	default:
+		return hardware.Errorf(kind, op, target, "Ironic answers %d; its explanation may repeat a secret: look into the log of Ironic's API", response.Actual)
+	}
+}
+
+// kindOf classifies a response by its status, and where that is ambiguous by what Ironic says. Checked against Ironic 21.4:
+// a limit of concurrent actions is a 500, an unknown conductor a 400 or 404 ("No valid host"), and a wrong state a 400.
+func kindOf(status int, fault string) hardware.Kind {
+	text := strings.ToLower(fault)
+	for _, passing := range []string{
+		"is locked by host", "concurrent action limit", "no valid host", "no conductor service", "no free conductor worker", "is currently reserved",
+	} {
+		if strings.Contains(text, passing) {
+			return hardware.Busy
+		}
+	}
+	switch {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return hardware.Unauthorized
+	case status == http.StatusNotFound:
+		return hardware.NotFound
+	case status == http.StatusNotAcceptable:
+		return hardware.Unsupported
+	case status == http.StatusConflict, strings.Contains(text, "while it is in state"), strings.Contains(text, "is in progress"):
+		return hardware.Conflict
+	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
+		return hardware.Busy
+	case status >= http.StatusInternalServerError:
+		return hardware.Unreachable
+	default:
+		return hardware.Invalid
+	}
+}
+
+// faultOf returns what Ironic says in the body of a refusal: {"error_message": {"faultstring": ...}}, whose inner object older versions send as a string.
+func faultOf(body []byte) string {
+	var outer struct {
+		Message json.RawMessage `json:"error_message"`
+	}
+	var inner struct {
+		Fault string `json:"faultstring"`
+	}
+	if json.Unmarshal(body, &outer) != nil || len(outer.Message) == 0 {
+		return "without an explanation"
+	}
+	var text string
+	if json.Unmarshal(outer.Message, &text) == nil {
+		outer.Message = json.RawMessage(text)
+	}
+	if json.Unmarshal(outer.Message, &inner) != nil || inner.Fault == "" {
+		return "without an explanation"
+	}
+	return inner.Fault
+}
+
+// shorten returns the text, or its beginning.
+func shorten(text string) string {
+	if len(text) > maxFault {
+		text = strings.ToValidUTF8(text[:maxFault], "") + "..."
+	}
+	return text
+}

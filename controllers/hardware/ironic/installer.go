@@ -1,0 +1,148 @@
+package ironic
+
+import (
+	"context"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+)
+
+// Installer implements hardware.Installer. It is safe for concurrent use, with at most one call per host at a time.
+type Installer struct {
+	options Options
+	client  client
+	listing listing
+	sent    sentCredentials
+}
+
+var _ hardware.Installer = (*Installer)(nil)
+
+// New returns an Installer with the options.
+func New(options Options) *Installer {
+	options = options.withDefaults()
+	return &Installer{options: options, client: client{options: options}}
+}
+
+// Capabilities implements hardware.Installer. Ironic's agent writes raw and qcow2 images, and reports no bytes and no evidence.
+func (i *Installer) Capabilities() hardware.Capabilities {
+	return hardware.Capabilities{
+		Formats:        []string{"raw", "qcow2"},
+		EraseModes:     []hardware.EraseMode{hardware.EraseNone, hardware.EraseMetadata, hardware.EraseFull},
+		AgentInventory: true,
+	}
+}
+
+// Observe implements hardware.Installer. A host without a node has no power state and no attempt.
+func (i *Installer) Observe(ctx context.Context, host hardware.Host) (hardware.Observation, error) {
+	n, _, err := i.find(ctx, host)
+	if err != nil {
+		return hardware.Observation{Power: hardware.PowerUnknown}, err
+	}
+	observation := hardware.Observation{Power: powerOf(n)}
+	if n.record.host == host.UID {
+		observation.Attempt = statusOf(n)
+	}
+	return observation, i.renewCredentials(ctx, host, n)
+}
+
+// Inspect implements hardware.Installer. Ironic decides who reads the inventory, by the inspect interface of the node.
+func (i *Installer) Inspect(ctx context.Context, host hardware.Host, attempt hardware.Attempt, _ hardware.Inspector) error {
+	return i.advance(ctx, host, attempt, workInspect, nil)
+}
+
+// Install implements hardware.Installer.
+func (i *Installer) Install(ctx context.Context, host hardware.Host, attempt hardware.Attempt, spec hardware.InstallSpec) error {
+	instance, err := instanceInfo(host, spec)
+	if err != nil {
+		return err
+	}
+	drive, err := configDrive(host, spec.ConfigDrive)
+	if err != nil {
+		return err
+	}
+	return i.advance(ctx, host, attempt, workInstall, &installation{instance: instance, drive: drive})
+}
+
+// Erase implements hardware.Installer.
+func (i *Installer) Erase(ctx context.Context, host hardware.Host, attempt hardware.Attempt, mode hardware.EraseMode) error {
+	w, ok := eraseWork[mode]
+	if !ok {
+		return hardware.Errorf(hardware.Unsupported, "erase", host.String(), "unknown erase mode %q", mode)
+	}
+	return i.advance(ctx, host, attempt, w, nil)
+}
+
+// Cancel implements hardware.Installer. A host without a node has nothing to cancel.
+func (i *Installer) Cancel(ctx context.Context, host hardware.Host, attempt hardware.Attempt) error {
+	if attempt.Number <= 0 {
+		return hardware.Errorf(hardware.Invalid, "cancel attempt", host.String(), "attempt %d: numbers begin with 1", attempt.Number)
+	}
+	n, asked, err := i.find(ctx, host)
+	if err != nil || asked || n.uuid == "" {
+		return err
+	}
+	c := call{host: host, number: attempt.Number, now: i.options.Clock()}
+	return i.perform(ctx, c, n, nextCancel(n, c), nil)
+}
+
+// SetPower implements hardware.Installer.
+func (i *Installer) SetPower(ctx context.Context, host hardware.Host, change hardware.PowerChange) error {
+	n, asked, err := i.find(ctx, host)
+	if err != nil || asked {
+		return err
+	}
+	if n.uuid == "" {
+		return i.adopt(ctx, call{host: host})
+	}
+	if refused := refusalOf(n, call{host: host, number: n.record.number}); refused != nil {
+		return refused
+	}
+	request, ignored := nextPower(n, change, i.options.Timeouts, i.options.Clock())
+	if request {
+		if err := i.requestPower(ctx, host, n, change, i.options.Clock()); err != nil {
+			return err
+		}
+	}
+	return ignored
+}
+
+// advance carries out the next action of an attempt.
+func (i *Installer) advance(ctx context.Context, host hardware.Host, attempt hardware.Attempt, w work, install *installation) error {
+	if attempt.Number <= 0 {
+		return hardware.Errorf(hardware.Invalid, "begin work", host.String(), "attempt %d: numbers begin with 1", attempt.Number)
+	}
+	n, asked, err := i.find(ctx, host)
+	if err != nil || asked {
+		return err
+	}
+	c := call{host: host, number: attempt.Number, deadline: attempt.Deadline, work: w, now: i.options.Clock()}
+	if n.uuid == "" {
+		return i.adopt(ctx, c)
+	}
+	return i.perform(ctx, c, n, nextAction(n, c), install)
+}
+
+// perform carries out the action.
+func (i *Installer) perform(ctx context.Context, c call, n node, next action, install *installation) error {
+	if next.kind != actionWait && next.kind != actionRefuse {
+		i.options.Log.Info(string(next.kind), "host", c.host.String(), "attempt", c.number, "node", n.uuid, "state", string(n.state),
+			"target", string(next.target), "reason", string(next.outcome))
+	}
+	switch next.kind {
+	case actionRefuse:
+		return next.err
+	case actionBegin:
+		return i.begin(ctx, c, n)
+	case actionEnd:
+		return i.end(ctx, c, n, next.outcome)
+	case actionManage:
+		return i.manage(ctx, c, n)
+	case actionRequest:
+		return i.requestState(ctx, c, n, next.target, nil)
+	case actionPrepare:
+		return i.prepare(ctx, c, n, next.target, install)
+	case actionPower:
+		return i.requestPower(ctx, c.host, n, hardware.PowerChange{Desired: hardware.PowerOff}, c.now)
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,147 @@
+package ironic
+
+import (
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/baremetal/v1/nodes"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+)
+
+// installation is what an install gives to Ironic. It holds secrets: never log it.
+type installation struct {
+	instance map[string]any
+	drive    nodes.ConfigDrive
+}
+
+// cleanSteps are the steps of manual cleaning. https://docs.openstack.org/ironic/latest/admin/cleaning.html
+var cleanSteps = map[work][]nodes.CleanStep{
+	workEraseMetadata: {{Interface: nodes.InterfaceDeploy, Step: "erase_devices_metadata"}},
+	workEraseFull:     {{Interface: nodes.InterfaceDeploy, Step: "erase_devices"}},
+}
+
+// formats are the image formats that Ironic's agent writes.
+var formats = []string{"raw", "qcow2"}
+
+// instanceInfo returns the instance_info of an install.
+func instanceInfo(host hardware.Host, spec hardware.InstallSpec) (map[string]any, error) {
+	const op = "install"
+	if !slices.Contains(formats, spec.Image.Format) {
+		return nil, hardware.Errorf(hardware.Unsupported, op, host.String(), "expected an image of the format %s, seen %q: Ironic's agent does not decompress",
+			strings.Join(formats, " or "), spec.Image.Format)
+	}
+	algorithm, digest, ok := strings.Cut(spec.Image.Checksum, ":")
+	if !ok || algorithm != "sha256" && algorithm != "sha512" {
+		return nil, hardware.Errorf(hardware.Invalid, op, host.String(), "expected a checksum sha256:HEX or sha512:HEX, seen %q", spec.Image.Checksum)
+	}
+	info := map[string]any{
+		"image_source": spec.Image.URL, "image_os_hash_algo": algorithm, "image_os_hash_value": digest, "image_disk_format": spec.Image.Format,
+	}
+	if hints := rootDevice(spec); len(hints) > 0 {
+		info["root_device"] = hints
+	}
+	return info, nil
+}
+
+// rootDevice returns Ironic's hints for the disk. https://docs.openstack.org/ironic/latest/install/advanced.html#specifying-the-disk-for-deployment-root-device-hints
+func rootDevice(spec hardware.InstallSpec) map[string]any {
+	hints := map[string]any{}
+	set := func(name, value string) {
+		if value != "" {
+			hints[name] = value
+		}
+	}
+	set("name", spec.RootDevice.DeviceName)
+	set("serial", spec.RootDevice.SerialNumber)
+	set("wwn", spec.RootDevice.WWN)
+	set("model", spec.RootDevice.Model)
+	if spec.RootDevice.MinSizeBytes > 0 {
+		const gib = 1 << 30
+		hints["size"] = ">= " + strconv.FormatInt((spec.RootDevice.MinSizeBytes+gib-1)/gib, 10)
+	}
+	// The disk of the installation before is the one to write, by what identifies it best. Its name may have changed since.
+	switch previous := spec.PreviousRootDisk; {
+	case spec.AcceptedRootDisk != "":
+		// It is the path, the WWN or the serial number of the disk that takes its place.
+		switch {
+		case strings.HasPrefix(spec.AcceptedRootDisk, "/dev/"):
+			set("name", spec.AcceptedRootDisk)
+		case strings.HasPrefix(spec.AcceptedRootDisk, "0x"), strings.HasPrefix(spec.AcceptedRootDisk, "eui."), strings.HasPrefix(spec.AcceptedRootDisk, "naa."):
+			set("wwn", spec.AcceptedRootDisk)
+		default:
+			set("serial", spec.AcceptedRootDisk)
+		}
+	case previous.WWN != "":
+		set("wwn", previous.WWN)
+	case previous.SerialNumber != "":
+		set("serial", previous.SerialNumber)
+	}
+	return hints
+}
+
+// configDrive returns the documents as Ironic takes them.
+func configDrive(host hardware.Host, drive hardware.ConfigDrive) (nodes.ConfigDrive, error) {
+	var documents nodes.ConfigDrive
+	for name, document := range map[string]struct {
+		text []byte
+		into *map[string]any
+	}{"metaData": {drive.MetaData, &documents.MetaData}, "networkData": {drive.NetworkData, &documents.NetworkData}} {
+		if len(document.text) == 0 {
+			continue
+		}
+		if json.Unmarshal(document.text, document.into) != nil {
+			// The cause would repeat a part of the document.
+			return documents, hardware.Errorf(hardware.Invalid, "install", host.String(), "%s is no JSON object, which Ironic needs", name)
+		}
+	}
+	if len(drive.UserData) > 0 {
+		documents.UserData = string(drive.UserData)
+	}
+	return documents, nil
+}
+
+// driver is the hardware type of a node and its driver_info. It holds secrets: never log it.
+type driver struct {
+	name string
+	info map[string]any
+}
+
+// driverOf returns the driver of the host's node.
+func driverOf(options Options, host hardware.Host) driver {
+	info := map[string]any{}
+	set := func(name, value string) {
+		if value != "" {
+			info[name] = value
+		}
+	}
+	set("deploy_kernel", options.DeployKernel)
+	set("deploy_ramdisk", options.DeployRamdisk)
+	bmc := host.BMC
+	address, err := url.Parse(bmc.Address)
+	if err == nil && address.Scheme == "ipmi" {
+		set("ipmi_address", address.Hostname())
+		set("ipmi_port", address.Port())
+		set("ipmi_username", bmc.Username)
+		set("ipmi_password", bmc.Password)
+		return driver{name: firstOf(options.HardwareType, "ipmi"), info: info}
+	}
+	set("redfish_address", bmc.Address)
+	set("redfish_system_id", bmc.SystemPath)
+	set("redfish_username", bmc.Username)
+	set("redfish_password", bmc.Password)
+	info["redfish_verify_ca"] = !bmc.InsecureSkipVerify
+	return driver{name: firstOf(options.HardwareType, "redfish"), info: info}
+}
+
+// operations returns what gives a node this driver_info. Other fields of it, which people have set in Ironic, stay.
+func (d driver) operations() nodes.UpdateOpts {
+	var operations nodes.UpdateOpts
+	for name, value := range d.info {
+		operations = append(operations, set("/driver_info/"+name, value))
+	}
+	return operations
+}

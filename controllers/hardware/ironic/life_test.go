@@ -1,0 +1,47 @@
+package ironic_test
+
+import (
+	"testing"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/ironic"
+	server "github.com/ingot-dev/ingot/test/ironic"
+)
+
+func TestTheWholeLifeOfANodeInARealIronic(t *testing.T) {
+	running := server.Start(t, server.Options{})
+	options := ironic.Options{Endpoint: running.Endpoint, DeployInterface: "fake"}
+	for name, test := range lifeCases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(newFixture(t, options))
+		})
+	}
+}
+
+var lifeCases = map[string]func(*fixture){
+	"registered, inspected, installed, rolled, released, and installed for the next": func(f *fixture) {
+		if seen := f.observe(); seen.Attempt != nil || seen.Power != hardware.PowerUnknown {
+			f.Fatalf("a host that Ironic does not know: %+v", seen)
+		}
+		f.expectSucceeded(1, f.inspect)
+		f.expectSucceeded(2, f.install)
+		f.expectPower(hardware.PowerOn)
+		f.expectSucceeded(3, f.install)
+		f.expectPower(hardware.PowerOn)
+		f.expectSucceeded(4, f.eraseWith(hardware.EraseNone))
+		if seen := f.observe(); seen.Power != hardware.PowerOff {
+			f.Fatalf("the power after the release is %s", seen.Power)
+		}
+		f.expectSucceeded(5, f.install)
+	},
+	"a clean step that the node does not have is a failed erase, and the next attempt is not": func(f *fixture) {
+		f.expectFailed(1, f.eraseWith(hardware.EraseFull), hardware.ReasonInstallerFailed)
+		f.expectSucceeded(2, f.install)
+	},
+	"an attempt that is cancelled before it begins never begins": func(f *fixture) {
+		f.expectSucceeded(1, f.inspect)
+		f.expectFailed(2, f.cancel, hardware.ReasonCancelled)
+		f.expectFailed(2, f.install, hardware.ReasonCancelled)
+	},
+}

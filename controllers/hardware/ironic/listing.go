@@ -1,0 +1,114 @@
+package ironic
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/baremetal/v1/nodes"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+)
+
+// pageSize is the number of nodes in one page of the list. Ironic's own limit is 1000.
+const pageSize = 500
+
+// listing holds what was last read of the nodes.
+type listing struct {
+	mu sync.Mutex
+	// read is when the list was read, and turn its turn: lists and own changes are in one sequence.
+	read   time.Time
+	turn   int64
+	byHost map[string]node
+	byName map[string]node
+	// own holds what Ironic answered to own changes, by host UID, until a list that began later.
+	own map[string]change
+	// last is the last turn that was given.
+	last int64
+}
+
+// change is what is known of a node since an own change.
+type change struct {
+	node node
+	turn int64
+	// asked says that another provision or power state was requested: what Ironic made of it is in the next list.
+	asked bool
+}
+
+// nodeName returns the name of the host's node in Ironic. No part of it can contain a tilde, and Ironic allows one.
+func nodeName(host hardware.Host) string { return host.Namespace + "~" + host.Name }
+
+// find returns the node of the host as last read or changed, and whether it is being changed. Its uuid is empty when there is none.
+func (i *Installer) find(ctx context.Context, host hardware.Host) (n node, asked bool, err error) {
+	l := &i.listing
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := i.options.Clock()
+	if l.byHost == nil || now.Sub(l.read) >= i.options.ListAge {
+		if err := i.readList(ctx, now); err != nil {
+			return node{}, false, err
+		}
+	}
+	if own, ok := l.own[host.UID]; ok {
+		return own.node, own.asked, nil
+	}
+	if n, ok := l.byHost[host.UID]; ok {
+		return n, false, nil
+	}
+	return l.byName[strings.ToLower(nodeName(host))], false, nil
+}
+
+// readList reads all nodes, page by page. The caller holds the lock: whoever else needs the list waits for it and reads none.
+func (i *Installer) readList(ctx context.Context, now time.Time) error {
+	l := &i.listing
+	l.last++
+	turn := l.last
+	service, _, err := i.client.open(ctx)
+	if err != nil {
+		return err
+	}
+	pages, err := nodes.List(service, nodes.ListOpts{Fields: nodeFields, Limit: pageSize}).AllPages(ctx)
+	if err != nil {
+		return i.failed(asError(err, "list nodes", i.options.Endpoint))
+	}
+	all, err := nodes.ExtractNodes(pages)
+	if err != nil {
+		return hardware.Errorf(hardware.Invalid, "list nodes", i.options.Endpoint, "%w", err)
+	}
+	l.read, l.turn = now, turn
+	l.byHost, l.byName = make(map[string]node, len(all)), make(map[string]node, len(all))
+	for _, listed := range all {
+		n := newNode(listed)
+		l.byName[strings.ToLower(n.name)] = n
+		if n.record.host != "" {
+			l.byHost[n.record.host] = n
+		}
+	}
+	for uid, own := range l.own {
+		if own.turn < turn {
+			delete(l.own, uid)
+		}
+	}
+	return nil
+}
+
+// note keeps what is known of the host's node after an own change.
+func (i *Installer) note(host hardware.Host, n node, asked bool) {
+	l := &i.listing
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last++
+	if l.own == nil {
+		l.own = map[string]change{}
+	}
+	l.own[host.UID] = change{node: n, turn: l.last, asked: asked}
+}
+
+// failed makes the next call log in again when Ironic refuses the version or the login, and returns the error.
+func (i *Installer) failed(err error) error {
+	if kind := hardware.KindOf(err); kind == hardware.Unauthorized || kind == hardware.Unsupported {
+		i.client.forget()
+	}
+	return err
+}

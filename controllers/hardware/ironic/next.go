@@ -1,0 +1,256 @@
+package ironic
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/baremetal/v1/nodes"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+)
+
+// actionKind says which request an attempt needs next.
+type actionKind string
+
+// The kinds of actions.
+const (
+	actionWait    actionKind = "wait"
+	actionBegin   actionKind = "begin attempt"   // store the number and the work
+	actionPrepare actionKind = "prepare work"    // store what the work needs, then request it
+	actionRequest actionKind = "request state"   // request the provision state target
+	actionManage  actionKind = "manage"          // see to the port, then request manageable
+	actionPower   actionKind = "power off"       // request it
+	actionEnd     actionKind = "end attempt"     // store the outcome
+	actionRefuse  actionKind = "refuse the call" // a person or the caller must act
+)
+
+// action is one step of an attempt.
+type action struct {
+	kind    actionKind
+	target  nodes.TargetProvisionState
+	outcome hardware.Reason
+	err     *hardware.Error
+}
+
+// call is what the Installer was asked for.
+type call struct {
+	host   hardware.Host
+	number int64
+	// deadline is when the attempt fails; zero: never.
+	deadline time.Time
+	work     work
+	now      time.Time
+}
+
+// nextAction returns the next step of the attempt. An action that Ironic refuses is decided anew at the next call.
+func nextAction(n node, c call) action {
+	if refused := refusalOf(n, c); refused != nil {
+		return action{kind: actionRefuse, err: refused}
+	}
+	switch {
+	case n.record.number < c.number:
+		return beginning(n, c)
+	case n.record.outcome != "" || isEnded(n):
+		return action{kind: actionWait}
+	case !c.deadline.IsZero() && !c.now.Before(c.deadline):
+		return cancelling(n, hardware.ReasonDeadlineExceeded)
+	case n.maintenance:
+		return action{kind: actionWait} // Ironic refuses every work on such a node; the status says why
+	case c.work == workEraseNone:
+		return releasing(n)
+	case n.isBegun():
+		return finishing(n)
+	default:
+		return preparing(n, c.work)
+	}
+}
+
+// refusalOf returns why the node may not be touched for the call. Without it: a host is registered with the MAC address of a node that another system has
+// deployed, the node is found by it, and the erase of the new host destroys that system.
+func refusalOf(n node, c call) *hardware.Error {
+	refuse := func(kind hardware.Kind, format string, args ...any) *hardware.Error {
+		err := hardware.Errorf(kind, "begin work", c.host.String(), format, args...)
+		err.Reason = hardware.ReasonAttemptConflict
+		return err
+	}
+	switch {
+	case n.record.host != "" && n.record.host != c.host.UID:
+		return refuse(hardware.Conflict, "Ironic's node %s is that of the host with the UID %s: remove %s from its extra when that host is gone",
+			n.uuid, n.record.host, extraHost)
+	case isForeign(n):
+		return refuse(hardware.Conflict, "Ironic's node %s is in the state %s and was not deployed by Ingot: undeploy it, or take the host out", n.uuid, n.state)
+	case n.record.number > c.number:
+		return refuse(hardware.Conflict, "the node is at attempt %d, the call is for attempt %d", n.record.number, c.number)
+	case isOtherWork(n, c):
+		return refuse(hardware.Conflict, "attempt %d does %s on the node, the call is for %s", c.number, n.record.work, c.work)
+	case c.work == workInspect && n.state == nodes.Active && n.record.number < c.number:
+		return hardware.Errorf(hardware.Unsupported, "inspect", c.host.String(), "Ironic inspects no node that is deployed: release the host first")
+	}
+	return nil
+}
+
+// isForeign reports whether somebody else has deployed or assigned the node.
+func isForeign(n node) bool {
+	return n.record.host == "" && (n.instanceUUID != "" || !isFree(n.state))
+}
+
+// isOtherWork reports whether the call is for the attempt of the node, and for other work.
+func isOtherWork(n node, c call) bool {
+	return n.record.number == c.number && c.work != "" && n.record.work != "" && n.record.work != c.work && n.record.outcome == ""
+}
+
+func isEnded(n node) bool {
+	status := statusOf(n)
+	return status == nil || status.State != hardware.AttemptRunning
+}
+
+// beginning stores a new attempt, after the work of an earlier one has ended.
+func beginning(n node, c call) action {
+	if isAtRest(n.state) {
+		return action{kind: actionBegin}
+	}
+	if next := cancelling(n, hardware.ReasonCancelled); next.kind == actionRequest {
+		return next
+	}
+	return action{kind: actionWait}
+}
+
+// isAtRest reports whether Ironic does nothing with the node, so that it may be patched and asked for another state.
+func isAtRest(state nodes.ProvisionState) bool {
+	switch state {
+	case nodes.Enroll, nodes.Manageable, nodes.Available, nodes.Active, nodes.DeployFail, nodes.CleanFail, nodes.InspectFail, nodes.Error:
+		return true
+	default:
+		return false
+	}
+}
+
+// cancelling ends the work of the node, and then stores the outcome. Only the waits for the agent can be ended: what a conductor is doing goes on.
+func cancelling(n node, outcome hardware.Reason) action {
+	switch {
+	case n.state == nodes.DeployWait:
+		return action{kind: actionRequest, target: nodes.TargetDeleted}
+	case n.state == nodes.CleanWait || n.state == nodes.InspectWait:
+		return action{kind: actionRequest, target: nodes.TargetAbort}
+	case isAtRest(n.state):
+		return action{kind: actionEnd, outcome: outcome}
+	default:
+		return action{kind: actionWait}
+	}
+}
+
+// releasing undeploys the node and powers it off, which is all that an erase of nothing does.
+func releasing(n node) action {
+	switch n.state {
+	case nodes.Active, nodes.DeployFail, nodes.Error:
+		return action{kind: actionRequest, target: nodes.TargetDeleted}
+	case nodes.CleanFail, nodes.InspectFail:
+		return action{kind: actionManage}
+	}
+	if isFree(n.state) && n.targetPower == "" && powerOf(n) != hardware.PowerOff {
+		return action{kind: actionPower}
+	}
+	return action{kind: actionWait}
+}
+
+// finishing is what follows work that has not ended by its state alone: an erase ends with the power off.
+func finishing(n node) action {
+	if n.record.work.isErase() && n.state == nodes.Manageable && n.targetPower == "" && powerOf(n) != hardware.PowerOff {
+		return action{kind: actionPower}
+	}
+	return action{kind: actionWait}
+}
+
+// preparing leads the node to a state from which the work can be requested, and then prepares it.
+func preparing(n node, w work) action {
+	switch n.state {
+	case nodes.Enroll, nodes.CleanFail:
+		return action{kind: actionManage}
+	case nodes.InspectFail:
+		if w == workInspect {
+			return action{kind: actionPrepare, target: nodes.TargetInspect}
+		}
+		return action{kind: actionManage}
+	case nodes.Error:
+		return action{kind: actionRequest, target: nodes.TargetDeleted}
+	case nodes.Manageable:
+		return fromManageable(w)
+	case nodes.Available:
+		if w == workInstall {
+			return action{kind: actionPrepare, target: nodes.TargetActive}
+		}
+		return action{kind: actionRequest, target: nodes.TargetManage}
+	case nodes.DeployFail:
+		if w == workInstall {
+			return action{kind: actionPrepare, target: nodes.TargetActive}
+		}
+		return action{kind: actionRequest, target: nodes.TargetDeleted}
+	case nodes.Active:
+		return fromActive(n, w)
+	default:
+		return action{kind: actionWait}
+	}
+}
+
+func fromManageable(w work) action {
+	switch w {
+	case workInstall:
+		return action{kind: actionRequest, target: nodes.TargetProvide}
+	case workInspect:
+		return action{kind: actionPrepare, target: nodes.TargetInspect}
+	default:
+		return action{kind: actionPrepare, target: nodes.TargetClean}
+	}
+}
+
+// fromActive installs in place. The power is confirmed off before: Ironic would also cut it, but a server whose BMC ignores that runs the old system while its
+// disk is written.
+func fromActive(n node, w work) action {
+	switch {
+	case w != workInstall:
+		return action{kind: actionRequest, target: nodes.TargetDeleted}
+	case n.targetPower != "":
+		return action{kind: actionWait}
+	case powerOf(n) != hardware.PowerOff:
+		return action{kind: actionPower}
+	default:
+		return action{kind: actionPrepare, target: nodes.TargetRebuild}
+	}
+}
+
+// nextCancel returns the next step of a Cancel of the attempt.
+func nextCancel(n node, c call) action {
+	if refused := refusalOf(n, c); refused != nil {
+		return action{kind: actionRefuse, err: refused}
+	}
+	running := n.record.number < c.number || !isEnded(n)
+	switch {
+	case running:
+		return cancelling(n, hardware.ReasonCancelled)
+	case !isAtRest(n.state) || n.targetPower != "" || n.record.work == workInspect || powerOf(n) == hardware.PowerOff:
+		return action{kind: actionWait}
+	default:
+		return action{kind: actionPower}
+	}
+}
+
+// nextPower returns whether the change of power is to be requested, and an error when it was ignored. Ironic repeats its requests to the BMC itself.
+func nextPower(n node, change hardware.PowerChange, timeouts hardware.Timeouts, now time.Time) (request bool, ignored error) {
+	if powerOf(n) == change.Desired {
+		return false, nil
+	}
+	limit, reason := timeouts.PowerOn, hardware.ReasonPowerOnIgnored
+	if change.Desired == hardware.PowerOff {
+		limit, reason = timeouts.PowerOff, hardware.ReasonPowerOffIgnored
+		if change.Graceful {
+			limit += timeouts.GracefulOff
+		}
+	}
+	if now.Sub(change.Since) > limit {
+		ignored = &hardware.Error{
+			Kind: hardware.Ignored, Reason: reason, Op: "set power", Target: n.name,
+			Err: fmt.Errorf("expected power %s within %s, Ironic reports %s: %s", change.Desired, limit, powerOf(n), firstOf(troubleOf(n), "without an error")),
+		}
+	}
+	return n.targetPower == "", ignored
+}

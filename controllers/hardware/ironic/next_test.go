@@ -1,0 +1,152 @@
+package ironic
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/baremetal/v1/nodes"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+)
+
+var (
+	testHost = hardware.Host{UID: "uid-1", Namespace: "hall", Name: "a"}
+	testTime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+)
+
+// newTestNode returns the host's node at attempt 7 of the work, which was requested when the node changed at the time from.
+func newTestNode(state nodes.ProvisionState, w work, from string) node {
+	return node{
+		uuid: "u", name: "hall~a", state: state, changed: "t2", power: "power off",
+		record: record{host: "uid-1", number: 7, work: w, from: from},
+	}
+}
+
+func newTestCall(number int64, w work) call {
+	return call{host: testHost, number: number, work: w, now: testTime, deadline: testTime.Add(time.Hour)}
+}
+
+func TestTheEndOfAnAttemptNeedsAChangeSinceItsWorkWasRequested(t *testing.T) {
+	for name, c := range map[string]struct {
+		node   node
+		want   hardware.AttemptState
+		reason hardware.Reason
+	}{
+		"an erase that is stored and was never requested":      {newTestNode(nodes.Manageable, workEraseFull, "t2"), hardware.AttemptRunning, ""},
+		"an erase that is on its way":                          {newTestNode(nodes.Manageable, workEraseFull, ""), hardware.AttemptRunning, ""},
+		"an erase that is done":                                {newTestNode(nodes.Manageable, workEraseFull, "t1"), hardware.AttemptSucceeded, ""},
+		"an erase of a node that was made available":           {newTestNode(nodes.Available, workEraseFull, "t1"), hardware.AttemptFailed, hardware.ReasonCancelled},
+		"a roll that is stored on a node that is active":       {newTestNode(nodes.Active, workInstall, "t2"), hardware.AttemptRunning, ""},
+		"a roll that is done":                                  {newTestNode(nodes.Active, workInstall, "t1"), hardware.AttemptSucceeded, ""},
+		"an install on a node that failed in the one before":   {newTestNode(nodes.DeployFail, workInstall, ""), hardware.AttemptRunning, ""},
+		"an install that failed":                               {newTestNode(nodes.DeployFail, workInstall, "t1"), hardware.AttemptFailed, hardware.ReasonInstallerFailed},
+		"an install whose node somebody undeployed":            {newTestNode(nodes.Available, workInstall, "t1"), hardware.AttemptFailed, hardware.ReasonCancelled},
+		"a release of a node that is active and off":           {newTestNode(nodes.Active, workEraseNone, ""), hardware.AttemptRunning, ""},
+		"a release of a node that is undeployed and off":       {newTestNode(nodes.Available, workEraseNone, ""), hardware.AttemptSucceeded, ""},
+		"an inspection that is done, on a server that is left": {newTestNode(nodes.Manageable, workInspect, "t1"), hardware.AttemptSucceeded, ""},
+	} {
+		if got := statusOf(c.node); got.State != c.want || got.Reason != c.reason || got.Number != 7 {
+			t.Errorf("%s: expected %s %s, seen %+v", name, c.want, c.reason, *got)
+		}
+	}
+	on := newTestNode(nodes.Manageable, workEraseFull, "t1")
+	on.power = "power on"
+	if got := statusOf(on); got.State != hardware.AttemptRunning {
+		t.Errorf("an erase whose server is on: %+v", *got)
+	}
+}
+
+func TestANodeOfSomebodyElseIsNeverTouched(t *testing.T) {
+	foreign, other, assigned := newTestNode(nodes.Active, "", ""), newTestNode(nodes.Available, workInstall, "t1"), newTestNode(nodes.Available, "", "")
+	foreign.record, assigned.record = record{}, record{}
+	assigned.instanceUUID = "an instance of nova"
+	other.record.host = "uid-2"
+	for name, n := range map[string]node{"deployed by people": foreign, "of another host": other, "assigned": assigned} {
+		for _, w := range []work{workInstall, workEraseFull, workInspect} {
+			next := nextAction(n, newTestCall(8, w))
+			if next.kind != actionRefuse || hardware.KindOf(next.err) != hardware.Conflict {
+				t.Errorf("%s: %s is answered by %+v", name, w, next)
+			}
+		}
+		if next := nextCancel(n, newTestCall(8, "")); next.kind != actionRefuse {
+			t.Errorf("%s: a cancel is answered by %+v", name, next)
+		}
+	}
+}
+
+func TestEachStateLeadsToTheWork(t *testing.T) {
+	running := newTestNode(nodes.Active, workInstall, "")
+	running.power = "power on"
+	late := newTestCall(7, workInstall)
+	late.now = late.deadline
+	maintained := newTestNode(nodes.Available, workInstall, "")
+	maintained.maintenance = true
+	for name, c := range map[string]struct {
+		node node
+		call call
+		want action
+	}{
+		"a new attempt on a node at rest":             {newTestNode(nodes.Active, workInstall, "t1"), newTestCall(8, workInstall), action{kind: actionBegin}},
+		"a new attempt ends the wait of the old":      {newTestNode(nodes.DeployWait, workInstall, "t1"), newTestCall(8, workInstall), action{kind: actionRequest, target: nodes.TargetDeleted}},
+		"a new attempt waits for the conductor":       {newTestNode(nodes.Deploying, workInstall, "t1"), newTestCall(8, workInstall), action{kind: actionWait}},
+		"an old attempt that comes late":              {newTestNode(nodes.Active, workInstall, "t1"), newTestCall(6, workInstall), action{kind: actionRefuse}},
+		"other work under the same number":            {newTestNode(nodes.Deploying, workInstall, "t1"), newTestCall(7, workEraseFull), action{kind: actionRefuse}},
+		"an install on a free node":                   {newTestNode(nodes.Available, workInstall, ""), newTestCall(7, workInstall), action{kind: actionPrepare, target: nodes.TargetActive}},
+		"an install whose request was lost":           {newTestNode(nodes.Available, workInstall, "t2"), newTestCall(7, workInstall), action{kind: actionPrepare, target: nodes.TargetActive}},
+		"a roll of a node that runs":                  {running, newTestCall(7, workInstall), action{kind: actionPower}},
+		"a roll of a node that is off":                {newTestNode(nodes.Active, workInstall, ""), newTestCall(7, workInstall), action{kind: actionPrepare, target: nodes.TargetRebuild}},
+		"an erase of a deployed node":                 {newTestNode(nodes.Active, workEraseFull, ""), newTestCall(7, workEraseFull), action{kind: actionRequest, target: nodes.TargetDeleted}},
+		"an erase after a lock has failed a release":  {newTestNode(nodes.Error, workEraseFull, ""), newTestCall(7, workEraseFull), action{kind: actionRequest, target: nodes.TargetDeleted}},
+		"an erase that is done":                       {newTestNode(nodes.Manageable, workEraseFull, "t1"), newTestCall(7, workEraseFull), action{kind: actionWait}},
+		"a deadline that passes in a wait":            {newTestNode(nodes.DeployWait, workInstall, "t1"), late, action{kind: actionRequest, target: nodes.TargetDeleted}},
+		"a deadline that passes before the work":      {newTestNode(nodes.Available, workInstall, ""), late, action{kind: actionEnd, outcome: hardware.ReasonDeadlineExceeded}},
+		"a node that people have put in maintenance":  {maintained, newTestCall(7, workInstall), action{kind: actionWait}},
+		"an inspection after one that failed":         {newTestNode(nodes.InspectFail, workInspect, ""), newTestCall(7, workInspect), action{kind: actionPrepare, target: nodes.TargetInspect}},
+		"an inspection of a node that is deployed":    {newTestNode(nodes.Active, workInstall, "t1"), newTestCall(8, workInspect), action{kind: actionRefuse}},
+		"a release of nothing powers a free node off": {func() node { n := running; n.state, n.record.work = nodes.Available, workEraseNone; return n }(), newTestCall(7, workEraseNone), action{kind: actionPower}},
+	} {
+		got := nextAction(c.node, c.call)
+		got.err = nil
+		if got != c.want {
+			t.Errorf("%s: expected %+v, seen %+v", name, c.want, got)
+		}
+	}
+}
+
+func TestACancelWaitsForTheConductorStoresItsOutcomeAndThenCutsThePower(t *testing.T) {
+	on := newTestNode(nodes.Available, workInstall, "t1")
+	on.power = "power on"
+	for name, c := range map[string]struct {
+		node node
+		want action
+	}{
+		"deploying":               {newTestNode(nodes.Deploying, workInstall, "t1"), action{kind: actionWait}},
+		"waiting for the agent":   {newTestNode(nodes.DeployWait, workInstall, "t1"), action{kind: actionRequest, target: nodes.TargetDeleted}},
+		"cleaning waits":          {newTestNode(nodes.CleanWait, workEraseFull, "t1"), action{kind: actionRequest, target: nodes.TargetAbort}},
+		"not begun":               {newTestNode(nodes.Available, workInstall, ""), action{kind: actionEnd, outcome: hardware.ReasonCancelled}},
+		"undeployed, still on":    {on, action{kind: actionPower}},
+		"undeployed and off":      {newTestNode(nodes.Available, workInstall, "t1"), action{kind: actionWait}},
+		"inspected, whatever set": {newTestNode(nodes.Manageable, workInspect, "t1"), action{kind: actionWait}},
+	} {
+		if got := nextCancel(c.node, newTestCall(7, "")); got != c.want {
+			t.Errorf("%s: expected %+v, seen %+v", name, c.want, got)
+		}
+	}
+}
+
+func TestAPowerChangeThatIronicCannotMakeIsIgnoredAfterItsTime(t *testing.T) {
+	timeouts := hardware.DefaultTimeouts()
+	n := newTestNode(nodes.Active, workInstall, "t1")
+	change := hardware.PowerChange{Desired: hardware.PowerOn, Since: testTime}
+	if request, err := nextPower(n, change, timeouts, testTime); !request || err != nil {
+		t.Errorf("at once: %v, %v", request, err)
+	}
+	request, err := nextPower(n, change, timeouts, testTime.Add(timeouts.PowerOn+time.Second))
+	if !request || hardware.KindOf(err) != hardware.Ignored || hardware.ReasonOf(err) != hardware.ReasonPowerOnIgnored {
+		t.Errorf("after its time: %v, %v", request, err)
+	}
+	n.targetPower = "power on"
+	if request, _ := nextPower(n, change, timeouts, testTime); request {
+		t.Error("it is requested while Ironic is at it")
+	}
+}

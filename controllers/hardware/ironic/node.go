@@ -1,0 +1,104 @@
+package ironic
+
+import (
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/baremetal/v1/nodes"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+)
+
+// nodeFields are the fields of a node that the list asks for. Neither driver_info nor instance_info is among them: they have secrets, and
+// driver_internal_info, which has the cached steps of every agent, is large.
+var nodeFields = []string{
+	"uuid", "name", "power_state", "target_power_state", "provision_state", "target_provision_state", "provision_updated_at", "maintenance",
+	"maintenance_reason", "fault", "last_error", "instance_uuid", "deploy_step", "clean_step", "extra", "inspection_finished_at",
+}
+
+// Keys in the extra of a node.
+const (
+	extraHost    = "ingot_host"
+	extraAttempt = "ingot_attempt"
+	extraWork    = "ingot_work"
+	extraFrom    = "ingot_from"
+	extraOutcome = "ingot_outcome"
+)
+
+// work is what an attempt does: an operation, and for an erase its mode.
+type work string
+
+// The kinds of work.
+const (
+	workInspect       work = "Inspect"
+	workInstall       work = "Install"
+	workEraseNone     work = "Erase:None"
+	workEraseMetadata work = "Erase:Metadata"
+	workEraseFull     work = "Erase:Full"
+)
+
+// eraseWork maps the modes to the kinds of work.
+var eraseWork = map[hardware.EraseMode]work{
+	hardware.EraseNone: workEraseNone, hardware.EraseMetadata: workEraseMetadata, hardware.EraseFull: workEraseFull,
+}
+
+// isErase reports whether disks or the undeployment are the work.
+func (w work) isErase() bool {
+	return w == workEraseNone || w == workEraseMetadata || w == workEraseFull
+}
+
+// node is what is read of a node of Ironic.
+type node struct {
+	uuid, name         string
+	power, targetPower string
+	state              nodes.ProvisionState
+	changed            string
+	maintenance        bool
+	maintenanceReason  string
+	fault              string
+	lastError          string
+	instanceUUID       string
+	deployStep         string
+	cleanStep          string
+	inspected          time.Time
+	record             record
+}
+
+// record is what this package has stored in the extra of a node.
+type record struct {
+	host    string
+	number  int64
+	work    work
+	from    string
+	outcome hardware.Reason
+}
+
+// isBegun reports whether the work of the attempt was requested and Ironic has acted on it.
+func (n node) isBegun() bool { return n.record.from != "" && n.record.from != n.changed }
+
+// newNode returns what is read of a node as gophercloud decodes it.
+func newNode(n nodes.Node) node {
+	read := node{
+		uuid: n.UUID, name: n.Name, power: n.PowerState, targetPower: n.TargetPowerState, state: nodes.ProvisionState(n.ProvisionState),
+		changed: n.ProvisionUpdatedAt.UTC().Format(time.RFC3339Nano), maintenance: n.Maintenance, maintenanceReason: n.MaintenanceReason, fault: n.Fault,
+		lastError: n.LastError, instanceUUID: n.InstanceUUID, deployStep: stepName(n.DeployStep), cleanStep: stepName(n.CleanStep),
+		record: record{
+			host: text(n.Extra[extraHost]), work: work(text(n.Extra[extraWork])), from: text(n.Extra[extraFrom]),
+			outcome: hardware.Reason(text(n.Extra[extraOutcome])),
+		},
+	}
+	if n.InspectionFinishedAt != nil {
+		read.inspected = *n.InspectionFinishedAt
+	}
+	// JSON decodes a number as a float64, which is exact up to 2^53.
+	if number, ok := n.Extra[extraAttempt].(float64); ok {
+		read.record.number = int64(number)
+	}
+	return read
+}
+
+func text(value any) string {
+	s, _ := value.(string)
+	return s
+}
+
+func stepName(step map[string]any) string { return text(step["step"]) }

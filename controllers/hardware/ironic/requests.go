@@ -1,0 +1,272 @@
+package ironic
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/baremetal/v1/nodes"
+	"github.com/gophercloud/gophercloud/v2/openstack/baremetal/v1/ports"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+)
+
+// adopt finds the node of the host by its boot MAC address, or creates one. Ironic gives no name twice, so that of two who create it one is refused.
+func (i *Installer) adopt(ctx context.Context, c call) error {
+	service, _, err := i.client.open(ctx)
+	if err != nil {
+		return err
+	}
+	owner, err := i.nodeOfMAC(ctx, service, c.host)
+	if err != nil {
+		return err
+	}
+	if owner != "" {
+		n, err := i.read(ctx, c.host, owner)
+		if err != nil {
+			return err
+		}
+		if refused := refusalOf(n, c); refused != nil {
+			return refused
+		}
+		i.note(c.host, n, false)
+		return nil
+	}
+	driver := driverOf(i.options, c.host)
+	off := false
+	extra := map[string]any{extraHost: c.host.UID}
+	if c.number > 0 {
+		extra[extraAttempt], extra[extraWork] = c.number, string(c.work)
+	}
+	created, err := nodes.Create(ctx, service, nodes.CreateOpts{
+		Name: nodeName(c.host), Driver: driver.name, DriverInfo: driver.info, Extra: extra,
+		BootInterface: i.options.BootInterface, DeployInterface: i.options.DeployInterface, AutomatedClean: &off,
+	}).Extract()
+	if err != nil {
+		return i.failed(asSecretError(err, "create node", c.host.String()))
+	}
+	i.sent.note(c.host.UID, driver)
+	i.note(c.host, newNode(*created), false)
+	return nil
+}
+
+// nodeOfMAC returns the UUID of the node that has a port with the host's boot MAC address, and "" when there is none.
+func (i *Installer) nodeOfMAC(ctx context.Context, service *gophercloud.ServiceClient, host hardware.Host) (string, error) {
+	const op = "find node by MAC address"
+	pages, err := ports.List(service, ports.ListOpts{Address: host.BootMAC, Fields: []string{"uuid", "node_uuid"}}).AllPages(ctx)
+	if err != nil {
+		return "", i.failed(asError(err, op, host.String()))
+	}
+	found, err := ports.ExtractPorts(pages)
+	if err != nil {
+		return "", hardware.Errorf(hardware.Invalid, op, host.String(), "%w", err)
+	}
+	if len(found) == 0 {
+		return "", nil
+	}
+	return found[0].NodeUUID, nil
+}
+
+// read returns the node as it is now.
+func (i *Installer) read(ctx context.Context, host hardware.Host, uuid string) (node, error) {
+	service, _, err := i.client.open(ctx)
+	if err != nil {
+		return node{}, err
+	}
+	read, err := nodes.Get(ctx, service, uuid).Extract()
+	if err != nil {
+		return node{}, i.failed(asError(err, "read node", host.String()))
+	}
+	return newNode(*read), nil
+}
+
+// patch changes fields of the node and notes what Ironic answers.
+func (i *Installer) patch(ctx context.Context, host hardware.Host, n node, op string, operations nodes.UpdateOpts) (node, error) {
+	service, _, err := i.client.open(ctx)
+	if err != nil {
+		return node{}, err
+	}
+	patched, err := nodes.Update(ctx, service, n.uuid, operations).Extract()
+	if err != nil {
+		return node{}, i.failed(asSecretError(err, op, host.String()))
+	}
+	changed := newNode(*patched)
+	i.note(host, changed, false)
+	return changed, nil
+}
+
+// set returns the operation that gives a field of the node a value, whether or not it has one.
+func set(path string, value any) nodes.UpdateOperation {
+	return nodes.UpdateOperation{Op: nodes.AddOp, Path: path, Value: value}
+}
+
+// begin stores the number and the work of a new attempt, and the credentials of the BMC where this package has created the node.
+func (i *Installer) begin(ctx context.Context, c call, n node) error {
+	operations := nodes.UpdateOpts{
+		set("/extra/"+extraHost, c.host.UID), set("/extra/"+extraAttempt, c.number), set("/extra/"+extraWork, string(c.work)),
+		set("/extra/"+extraFrom, ""), set("/extra/"+extraOutcome, ""), set("/automated_clean", false),
+	}
+	driver := driverOf(i.options, c.host)
+	if n.name == nodeName(c.host) {
+		operations = append(operations, driver.operations()...)
+	}
+	if _, err := i.patch(ctx, c.host, n, "begin attempt", operations); err != nil {
+		return err
+	}
+	i.sent.note(c.host.UID, driver)
+	return nil
+}
+
+// end stores the outcome of an attempt that is over before Ironic ends it.
+func (i *Installer) end(ctx context.Context, c call, n node, outcome hardware.Reason) error {
+	_, err := i.patch(ctx, c.host, n, "end attempt", nodes.UpdateOpts{
+		set("/extra/"+extraHost, c.host.UID), set("/extra/"+extraAttempt, c.number), set("/extra/"+extraOutcome, string(outcome)),
+	})
+	return err
+}
+
+// manage sees to the port with the boot MAC address and lets Ironic verify the node.
+func (i *Installer) manage(ctx context.Context, c call, n node) error {
+	if n.state != nodes.Enroll || c.host.BootMAC == "" {
+		return i.requestState(ctx, c, n, nodes.TargetManage, nil)
+	}
+	service, _, err := i.client.open(ctx)
+	if err != nil {
+		return err
+	}
+	pxe := true
+	_, err = ports.Create(ctx, service, ports.CreateOpts{NodeUUID: n.uuid, Address: c.host.BootMAC, PXEEnabled: &pxe}).Extract()
+	if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusConflict) {
+		return i.failed(asError(err, "create port", c.host.String()))
+	}
+	if err != nil {
+		owner, findErr := i.nodeOfMAC(ctx, service, c.host)
+		if findErr != nil {
+			return findErr
+		}
+		if owner != n.uuid {
+			return hardware.Errorf(hardware.Conflict, "create port", c.host.String(),
+				"the boot MAC address %s is that of Ironic's node %q: correct the one that is wrong", c.host.BootMAC, owner)
+		}
+	}
+	return i.requestState(ctx, c, n, nodes.TargetManage, nil)
+}
+
+// prepare stores what the work needs and the time from which a change means that it has begun, and requests it. The node is read right before. Without it: the
+// list is some seconds old, the node has changed since, the stored time is too early, and the work counts as done before it was requested.
+func (i *Installer) prepare(ctx context.Context, c call, n node, target nodes.TargetProvisionState, install *installation) error {
+	if n.record.from == n.changed {
+		return i.requestState(ctx, c, n, target, install) // it is stored, and the request was refused or lost
+	}
+	fresh, err := i.read(ctx, c.host, n.uuid)
+	if err != nil {
+		return err
+	}
+	if fresh.state != n.state || fresh.record != n.record {
+		i.note(c.host, fresh, false)
+		return nil
+	}
+	operations := nodes.UpdateOpts{set("/extra/"+extraFrom, fresh.changed)}
+	if install != nil {
+		operations = append(operations, set("/instance_info", install.instance))
+	}
+	patched, err := i.patch(ctx, c.host, fresh, "prepare work", operations)
+	if err != nil {
+		return err
+	}
+	if patched.changed != fresh.changed {
+		_, err := i.patch(ctx, c.host, patched, "prepare work", nodes.UpdateOpts{set("/extra/"+extraFrom, "")})
+		return err
+	}
+	return i.requestState(ctx, c, patched, target, install)
+}
+
+// requestState requests another provision state.
+func (i *Installer) requestState(ctx context.Context, c call, n node, target nodes.TargetProvisionState, install *installation) error {
+	service, _, err := i.client.open(ctx)
+	if err != nil {
+		return err
+	}
+	options := nodes.ProvisionStateOpts{Target: target}
+	if install != nil {
+		options.ConfigDrive = install.drive
+	}
+	if target == nodes.TargetClean {
+		options.CleanSteps = cleanSteps[c.work]
+	}
+	if err := nodes.ChangeProvisionState(ctx, service, n.uuid, options).ExtractErr(); err != nil {
+		return i.failed(asSecretError(err, "request "+string(target), c.host.String()))
+	}
+	i.note(c.host, n, true)
+	return nil
+}
+
+// requestPower requests a change of power. A graceful one becomes a hard one when its time has passed, because Ironic leaves the server on then.
+func (i *Installer) requestPower(ctx context.Context, host hardware.Host, n node, change hardware.PowerChange, now time.Time) error {
+	service, _, err := i.client.open(ctx)
+	if err != nil {
+		return err
+	}
+	options := nodes.PowerStateOpts{Target: nodes.PowerOn}
+	if change.Desired == hardware.PowerOff {
+		options.Target = nodes.PowerOff
+		if change.Graceful && now.Sub(change.Since) < i.options.Timeouts.GracefulOff {
+			options.Target, options.Timeout = nodes.SoftPowerOff, int(i.options.Timeouts.GracefulOff/time.Second)
+		}
+	}
+	if err := nodes.ChangePowerState(ctx, service, n.uuid, options).ExtractErr(); err != nil {
+		return i.failed(asError(err, "request "+string(options.Target), host.String()))
+	}
+	i.note(host, n, true)
+	return nil
+}
+
+// sentCredentials remembers which credentials of BMCs this process has given to Ironic, as digests: Ironic does not show them.
+type sentCredentials struct {
+	mu     sync.Mutex
+	byHost map[string][sha256.Size]byte
+}
+
+func (s *sentCredentials) note(uid string, d driver) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byHost == nil {
+		s.byHost = map[string][sha256.Size]byte{}
+	}
+	s.byHost[uid] = d.digest()
+}
+
+// hasOther reports whether this process has given Ironic other credentials than these. Of what an earlier process gave nothing is known.
+func (s *sentCredentials) hasOther(uid string, d driver) (other, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sent, known := s.byHost[uid]
+	return known && sent != d.digest(), known
+}
+
+func (d driver) digest() [sha256.Size]byte {
+	text, _ := json.Marshal(d.info) // a map of strings and truth values, with sorted keys
+	return sha256.Sum256(text)
+}
+
+// renewCredentials gives Ironic the credentials of the BMC when they have changed, or when Ironic cannot read the BMC and nobody knows which it has. Without
+// it: a password is rotated while the node is deployed, Ironic puts the node into maintenance, and nobody sees the power of the server until the next attempt.
+func (i *Installer) renewCredentials(ctx context.Context, host hardware.Host, n node) error {
+	if n.record.host != host.UID || n.name != nodeName(host) || !isAtRest(n.state) {
+		return nil
+	}
+	d := driverOf(i.options, host)
+	other, known := i.sent.hasOther(host.UID, d)
+	if !other && (known || n.fault != "power failure") {
+		return nil
+	}
+	if _, err := i.patch(ctx, host, n, "renew credentials", d.operations()); err != nil {
+		return err
+	}
+	i.sent.note(host.UID, d)
+	return nil
+}

@@ -1,0 +1,167 @@
+package ironic
+
+import (
+	"strings"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/baremetal/v1/nodes"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+)
+
+// powerOf returns the power state of a node. Ironic has null for a state that it does not know, and "error" for one that it could not change.
+func powerOf(n node) hardware.PowerState {
+	switch {
+	case n.targetPower == "power on" || n.targetPower == "rebooting":
+		return hardware.PowerTurningOn
+	case n.targetPower == "power off" || n.targetPower == "soft power off":
+		return hardware.PowerTurningOff
+	case n.fault == "power failure":
+		return hardware.PowerUnknown // what it was before the BMC could not be read
+	case n.power == "power on":
+		return hardware.PowerOn
+	case n.power == "power off":
+		return hardware.PowerOff
+	default:
+		return hardware.PowerUnknown
+	}
+}
+
+// statusOf returns the status of the attempt that the node carries, and nil when it carries none.
+func statusOf(n node) *hardware.AttemptStatus {
+	if n.record.number == 0 {
+		return nil
+	}
+	status := hardware.AttemptStatus{Number: n.record.number, State: hardware.AttemptRunning, Message: troubleOf(n)}
+	switch {
+	case n.record.outcome != "":
+		status.State, status.Reason = hardware.AttemptFailed, n.record.outcome
+		status.Message = "ended in Ironic's state " + string(n.state)
+	case n.record.work == workEraseNone:
+		status.Step = hardware.StepPoweringOff
+		if isFree(n.state) && powerOf(n) == hardware.PowerOff {
+			status.State, status.Step = hardware.AttemptSucceeded, hardware.StepFinishing
+		}
+	case !n.isBegun():
+		status.Step = hardware.StepPoweringOff
+	default:
+		begunStatus(n, &status)
+	}
+	if status.State == hardware.AttemptSucceeded {
+		status.Message = ""
+	}
+	return &status
+}
+
+// troubleOf returns what a person should know of a node at work.
+func troubleOf(n node) string {
+	if n.maintenance {
+		return "Ironic has the node in maintenance and does nothing with it: " + shorten(firstOf(n.maintenanceReason, n.fault, "without a reason"))
+	}
+	return shorten(n.lastError)
+}
+
+// isFree reports whether nothing is deployed on the node and nothing works on it.
+func isFree(state nodes.ProvisionState) bool {
+	return state == nodes.Available || state == nodes.Manageable || state == nodes.Enroll
+}
+
+// begunStatus sets the status of an attempt whose work Ironic has begun.
+func begunStatus(n node, status *hardware.AttemptStatus) {
+	status.Step = stepOf(n)
+	switch n.state {
+	case nodes.Deploying, nodes.DeployWait, nodes.Cleaning, nodes.CleanWait, nodes.Inspecting, nodes.InspectWait:
+	case nodes.DeployFail, nodes.CleanFail, nodes.InspectFail, nodes.Error:
+		status.State, status.Reason = hardware.AttemptFailed, reasonOf(n)
+		status.Message = "Ironic: " + shorten(firstOf(n.lastError, string(n.state)+" without an explanation"))
+	case nodes.Active:
+		endStatus(n, status, n.record.work == workInstall)
+	case nodes.Manageable:
+		if n.record.work.isErase() && powerOf(n) != hardware.PowerOff {
+			status.Step = hardware.StepFinishing // an erase ends with the confirmed power-off
+			return
+		}
+		endStatus(n, status, n.record.work != workInstall)
+	case nodes.Deleting:
+		status.Step = hardware.StepPoweringOff // somebody ends it, and Ironic powers the server off
+	default:
+		endStatus(n, status, false)
+	}
+}
+
+// endStatus ends the attempt. A node that has left its work for another state than the one it leads to was taken away from it.
+func endStatus(n node, status *hardware.AttemptStatus, succeeded bool) {
+	status.Step = hardware.StepFinishing
+	if succeeded {
+		status.State = hardware.AttemptSucceeded
+		return
+	}
+	status.State, status.Reason = hardware.AttemptFailed, hardware.ReasonCancelled
+	status.Message = "the node went to Ironic's state " + string(n.state) + " before the work was done"
+}
+
+// stepOf returns the step of work that Ironic has begun. The names of its steps are those of ironic/drivers/modules/agent.py.
+func stepOf(n node) hardware.Step {
+	switch n.state {
+	case nodes.DeployWait, nodes.CleanWait, nodes.InspectWait:
+		if n.deployStep == "" && n.cleanStep == "" || n.deployStep == "deploy" {
+			return hardware.StepBooting
+		}
+	case nodes.DeployFail:
+		if strings.Contains(n.lastError, "callback") {
+			return hardware.StepBooting
+		}
+	}
+	switch {
+	case n.deployStep == "write_image":
+		return hardware.StepWriting
+	case n.deployStep == "" && n.cleanStep == "":
+		return hardware.StepPoweringOn
+	case n.cleanStep != "":
+		return hardware.StepErasing
+	case n.deployStep == "deploy":
+		return hardware.StepBooting
+	default:
+		return hardware.StepVerifying
+	}
+}
+
+// reasonOf returns why Ironic's work failed, by what it says of it. Its texts are no interface: what is not recognized is InstallerFailed, with the text.
+func reasonOf(n node) hardware.Reason {
+	text := strings.ToLower(n.lastError)
+	for _, known := range []struct {
+		reason hardware.Reason
+		parts  []string
+	}{
+		{hardware.ReasonAgentMissing, []string{"timeout", "callback"}},
+		{hardware.ReasonDigestMismatch, []string{"checksum"}},
+		{hardware.ReasonDigestMismatch, []string{"image failed to verify"}},
+		{hardware.ReasonNoRootDevice, []string{"no suitable device"}},
+		{hardware.ReasonNoRootDevice, []string{"no disk", "root device"}},
+		{hardware.ReasonImageUnreachable, []string{"image", "download"}},
+		{hardware.ReasonAgentSilent, []string{"failed to connect", "agent"}},
+		{hardware.ReasonCancelled, []string{"abort"}},
+	} {
+		if hasAll(text, known.parts) {
+			return known.reason
+		}
+	}
+	return hardware.ReasonInstallerFailed
+}
+
+func hasAll(text string, parts []string) bool {
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			return false
+		}
+	}
+	return true
+}
+
+func firstOf(texts ...string) string {
+	for _, text := range texts {
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}
