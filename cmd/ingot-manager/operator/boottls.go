@@ -52,8 +52,18 @@ func (b bootTLS) listener(ctx context.Context) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("boot service: %w: set boot.tls.address to a free address", err)
 	}
-	// Firmware that boots by HTTPS may know TLS 1.2 alone.
-	return tls.NewListener(listener, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: b.source.GetCertificate, NextProtos: []string{"http/1.1"}}), nil
+	return tls.NewListener(listener, bootTLSConfig(b.source.GetCertificate)), nil
+}
+
+// bootTLSConfig is for agents and for firmware that boots by HTTPS, which may know TLS 1.2 alone, and no elliptic curves: OVMF 2022.11 offers DHE, which Go
+// does not have, and the exchange of a key by RSA. The latter is used only with a client that offers nothing better. Who gets hold of the certificate's key
+// within its eight days can then read what was recorded, a token that ended with its attempt.
+func bootTLSConfig(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *tls.Config {
+	suites := []uint16{tls.TLS_RSA_WITH_AES_256_GCM_SHA384, tls.TLS_RSA_WITH_AES_128_GCM_SHA256}
+	for _, suite := range tls.CipherSuites() {
+		suites = append(suites, suite.ID)
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, CipherSuites: suites, GetCertificate: certificate, NextProtos: []string{"http/1.1"}}
 }
 
 // addKeeper adds what issues the certificate to the manager.

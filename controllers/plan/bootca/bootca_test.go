@@ -3,10 +3,14 @@ package bootca
 import (
 	"bytes"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
+	"io"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +21,27 @@ var start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // longest is how long an attempt may take.
 const longest = 12 * time.Hour
+
+// TestMain makes sixteen keys, more than there are in use at a time, in place of hundreds: each takes half a second.
+func TestMain(m *testing.M) {
+	var keys []*rsa.PrivateKey
+	for range 16 {
+		key, err := rsa.GenerateKey(rand.Reader, 1024)
+		if err != nil {
+			panic(err)
+		}
+		keys = append(keys, key)
+	}
+	var mu sync.Mutex
+	made := 0
+	makeKey = func(io.Reader, int) (*rsa.PrivateKey, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		made++
+		return keys[made%len(keys)], nil
+	}
+	os.Exit(m.Run())
+}
 
 // world is what is stored, and what was done.
 type world struct {

@@ -1,8 +1,7 @@
 package bootca
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -82,7 +81,7 @@ func newAuthority(now time.Time, times Times, random io.Reader) (Pair, error) {
 		return Pair{}, err
 	}
 	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero, template.KeyUsage = true, true, true, x509.KeyUsageCertSign
-	return sign(template, nil, random)
+	return sign(template, nil, authorityBits, random)
 }
 
 // issue returns a certificate of the authority, followed by the authority's own. Servers find the pinned key there.
@@ -95,7 +94,7 @@ func issue(authority Pair, names []string, now time.Time, times Times, random io
 	if err != nil {
 		return Pair{}, err
 	}
-	template.KeyUsage, template.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	template.KeyUsage, template.ExtKeyUsage = x509.KeyUsageDigitalSignature|x509.KeyUsageKeyEncipherment, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	for _, name := range withName(names) {
 		if address, err := netip.ParseAddr(name); err == nil {
 			template.IPAddresses = append(template.IPAddresses, address.AsSlice())
@@ -103,7 +102,7 @@ func issue(authority Pair, names []string, now time.Time, times Times, random io
 			template.DNSNames = append(template.DNSNames, name)
 		}
 	}
-	leaf, err := sign(template, &signer, random)
+	leaf, err := sign(template, &signer, leafBits, random)
 	leaf.Certificate = slices.Concat(leaf.Certificate, authority.Certificate)
 	return leaf, err
 }
@@ -122,9 +121,19 @@ func newTemplate(name string, now time.Time, life time.Duration, times Times, ra
 	}, nil
 }
 
+// The keys are RSA: firmware of EDK II knows no elliptic curves in TLS before its build of OpenSSL had them (measured: OVMF 2022.11 offers neither ECDHE nor
+// ECDSA). An authority lasts for years, a certificate for days.
+const (
+	authorityBits = 3072
+	leafBits      = 2048
+)
+
+// makeKey makes a key. Tests of many years, which need hundreds, take them from a few.
+var makeKey = rsa.GenerateKey
+
 // sign makes a key and a certificate for it, which the signer signs, or without one the key itself.
-func sign(template *x509.Certificate, signer *tls.Certificate, random io.Reader) (Pair, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), random)
+func sign(template *x509.Certificate, signer *tls.Certificate, bits int, random io.Reader) (Pair, error) {
+	key, err := makeKey(random, bits)
 	if err != nil {
 		return Pair{}, fmt.Errorf("make a key: %w", err)
 	}
