@@ -130,13 +130,14 @@ packages: ## Print the lines, the exported names and the importers of each packa
 	@go test -count=1 -v -run TestPackagesInFigures ./test/arch | grep ' lines '
 
 .PHONY: generate
-generate: $(BIN)/controller-gen architecture ## Generate deep copies, CRDs, RBAC, the API reference and the drawing of the packages.
+generate: $(BIN)/controller-gen architecture ## Generate deep copies, CRDs, RBAC, the API reference, the drawing of the packages and the table of kubelet's releases.
 	@$(BIN)/controller-gen object paths=./api/...
 	@$(BIN)/controller-gen crd:crdVersions=v1 paths=./api/... output:crd:dir=config/crd/bases
 	@rm -rf $(BIN)/metal3-crd && $(BIN)/controller-gen crd:allowDangerousTypes=true paths=github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1 output:crd:dir=$(BIN)/metal3-crd
 	@cp $(BIN)/metal3-crd/metal3.io_baremetalhosts.yaml $(BIN)/metal3-crd/metal3.io_hardwaredata.yaml config/crd/metal3/ && rm -rf $(BIN)/metal3-crd
 	@$(BIN)/controller-gen rbac:roleName=ingot-manager paths=./controllers/... output:rbac:dir=config/rbac
 	@go run ./test/gendocs api api/v1alpha1 config/crd/README.md
+	@go run ./test/kubeletreleases cloudinit/kubelet/fragment/releases.json
 
 .PHONY: architecture
 architecture: ## Draw the packages and their imports into controllers/doc.go.
@@ -144,7 +145,7 @@ architecture: ## Draw the packages and their imports into controllers/doc.go.
 
 .PHONY: verify
 verify: generate ## Check that generated files are current.
-	@changed=$$(git status --porcelain -- api config controllers/doc.go); [ -z "$$changed" ] || { echo "generated files are not current; commit what make generate wrote:"; echo "$$changed"; git diff -- api config controllers/doc.go | head -40; exit 1; }
+	@changed=$$(git status --porcelain -- api config controllers/doc.go cloudinit/kubelet/fragment); [ -z "$$changed" ] || { echo "generated files are not current; commit what make generate wrote:"; echo "$$changed"; git diff -- api config controllers/doc.go cloudinit/kubelet/fragment | head -40; exit 1; }
 
 .PHONY: clean
 clean: ## Remove what was built.

@@ -67,6 +67,7 @@
 //	    hardware_cmdline["controllers/hardware/cmdline"]
 //	    hardware_direct["controllers/hardware/direct"]
 //	    hardware_identity["controllers/hardware/identity"]
+//	    hardware_ironic["controllers/hardware/ironic"]
 //	    hardware_netboot["controllers/hardware/netboot/..."]
 //	    hardware_pin["controllers/hardware/pin"]
 //	    hardware_redfish["controllers/hardware/redfish/..."]
@@ -117,6 +118,7 @@
 //	  hardware_agent --> hardware & hardware_cmdline
 //	  hardware_cmdline --> hardware_pin
 //	  hardware_direct --> hardware_netboot
+//	  hardware_ironic --> hardware
 //	  hardware_netboot --> hardware_agent & hardware_identity
 //	  hardware_redfish --> hardware & hardware_identity
 //	  host --> plan_bootca & plan_bootnetwork & plan_host & plan_sameserver & plan_verdict

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -75,6 +76,8 @@ const (
 	ReasonKernelArgumentMissing = "KernelArgumentMissing"
 	// ReasonUserDataInvalid: the user data is not what the image reads, or fights what Ingot needs; the message names the path.
 	ReasonUserDataInvalid = "UserDataInvalid"
+	// ReasonKubeletInvalid: spec.kubelet has what the image's kubelet does not know, or what Ingot sets; the message names the member.
+	ReasonKubeletInvalid = "KubeletInvalid"
 	// ReasonResourcesDisagree: spec.resources contradicts what follows from spec.gpu.
 	ReasonResourcesDisagree = "ResourcesDisagree"
 )
@@ -139,6 +142,14 @@ type NodeTypeSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.minMemory) || (type(self.minMemory) == int ? self.minMemory > 0 : quantity(self.minMemory).isGreaterThan(quantity('0')))",message="minMemory must be more than 0, such as 2Ti"
 	// +kubebuilder:validation:XValidation:rule="!has(self.firmware) || self.firmware.all(f, (f.component in ['NIC', 'Disk']) == (size(f.name) > 0))",message="firmware: name says which NICs (PCI ids such as 15b3:1021, or the driver) or disks (part of the model) are meant: set it for component NIC and Disk, and for no other"
 	Hardware *HardwareRequirements `json:"hardware,omitempty"`
+	// kubelet has members of KubeletConfiguration (kubelet.config.k8s.io/v1beta1), such as maxPods and kubeReserved. They win over the defaults, which
+	// follow from the size of the server. What the image's kubelet does not know, and what Ingot sets, is refused. A change makes a new revision and
+	// rolls the nodes.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:MaxProperties=256
+	Kubelet *runtime.RawExtension `json:"kubelet,omitempty"`
 	// sshKeys are authorized on every node.
 	// +optional
 	// +listType=atomic
@@ -370,4 +381,15 @@ type NodeTypeList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []NodeType `json:"items"`
+}
+
+// KubeletMembers returns spec.kubelet as JSON; nil: there is none.
+func (s NodeTypeSpec) KubeletMembers() []byte { return KubeletMembers(s.Kubelet) }
+
+// KubeletMembers returns members of KubeletConfiguration as JSON; nil: there are none.
+func KubeletMembers(kubelet *runtime.RawExtension) []byte {
+	if kubelet == nil {
+		return nil
+	}
+	return kubelet.Raw
 }

@@ -1,6 +1,9 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
 
 // NodeTypeRevisionSpec is the part of a NodeType that shapes a node, as it was. It never changes.
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec is immutable: change the NodeType, which makes a new revision"
@@ -34,6 +37,12 @@ type NodeTypeRevisionSpec struct {
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=8192
 	SSHKeys []string `json:"sshKeys,omitempty"`
+	// kubelet as in the NodeType: members of KubeletConfiguration.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:MaxProperties=256
+	Kubelet *runtime.RawExtension `json:"kubelet,omitempty"`
 	// hashVersion of the digest that names this revision.
 	// +required
 	// +kubebuilder:validation:Minimum=1

@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cloudinit/kubelet/fragment"
 )
 
 // The files of --config-dir. kubelet reads those that end in .conf in the order of their names, after the file of --config. A later file wins:
@@ -23,21 +24,17 @@ const (
 // they are no reason for a node that does not join.
 const defaultsCommands = "ExecStartPre=/bin/mkdir -p " + settingsDirectory + "\nExecStartPre=-/bin/sh " + pathDefaultsScript + "\n"
 
-// firstWithDropIns is the minor version of the first kubelet that reads --config-dir without a switch in its environment (KEP-3983, beta in 1.30).
-const firstWithDropIns = 30
-
 // hasDropIns returns true when kubelet reads --config-dir. One that does not know the flag does not start with it.
 func hasDropIns(version string) bool {
-	var minor int
-	_, err := fmt.Sscanf(version, "1.%d.", &minor)
-	return err != nil || minor >= firstWithDropIns
+	minor, known := fragment.Minor(version)
+	return !known || minor >= fragment.FirstMinor
 }
 
 // settingsFiles returns the program of the defaults and the user's members; none for a kubelet that does not read them.
 func settingsFiles(in Node) ([]v1alpha1.NodeFile, error) {
 	if !hasDropIns(in.Version) {
 		if len(in.Members) > 0 {
-			return nil, fmt.Errorf("the image's kubelet %s reads no settings from a directory: spec.kubelet needs an image with kubelet 1.%d or later", in.Version, firstWithDropIns)
+			return nil, fmt.Errorf("the image's kubelet %s reads no settings from a directory: spec.kubelet needs an image with kubelet 1.%d or later", in.Version, fragment.FirstMinor)
 		}
 		return nil, nil
 	}

@@ -174,6 +174,7 @@ var outside = map[string]string{
 	"metav1.Duration": "duration", "metav1.Time": "time", "metav1.MicroTime": "time", "metav1.Condition": "Condition (meta/v1)",
 	"metav1.LabelSelector": "LabelSelector (meta/v1)", "corev1.Taint": "Taint (core/v1)", "corev1.ResourceList": "map of quantities",
 	"corev1.ResourceName": "string", "resource.Quantity": "quantity", "types.UID": "string", "intstr.IntOrString": "integer or string",
+	"runtime.RawExtension": "object",
 }
 
 // basic are Go's own types in the words of OpenAPI.

@@ -48,7 +48,7 @@ func (n Node) Render(join *kubelet.TLSBootstrap, secrets cloudinit.Secrets) (clo
 		Machine: cloudinit.MachineInput{Name: n.Machine.Name, Namespace: n.Machine.Namespace, UID: string(n.Machine.ClaimUID()), Revision: n.Revision.Name, Attempt: n.Machine.Status.Attempt},
 		Node:    cloudinit.NodeInput{Labels: NodeLabels(n.NodeType, string(n.Machine.ClaimUID()), n.Revision.Name), Taints: NodeTaints(n.NodeType)},
 		Gate:    n.NodeType.Spec.Gate.Key(),
-		Kubelet: cloudinit.KubeletInput{Version: n.Image.Spec.Software.Kubelet},
+		Kubelet: cloudinit.KubeletInput{Version: n.Image.Spec.Software.Kubelet, Members: v1alpha1.KubeletMembers(spec.Kubelet)},
 	}
 	for i, text := range spec.UserData {
 		in.Layers = append(in.Layers, cloudinit.Layer{Name: layerName("layer ", i), Text: text})

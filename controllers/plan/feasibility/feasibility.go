@@ -8,6 +8,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
+	"github.com/ingot-dev/ingot/cloudinit/kubelet/fragment"
 	"github.com/ingot-dev/ingot/cloudinit/network"
 	"github.com/ingot-dev/ingot/cloudinit/properties"
 	"github.com/ingot-dev/ingot/presentation"
@@ -112,6 +113,7 @@ func Check(in Inputs) Result {
 	j.checkReferences()
 	j.checkProvider()
 	if in.Image != nil {
+		j.checkKubelet()
 		j.checkNode()
 	}
 	return j.Result
@@ -191,7 +193,7 @@ func (j *checker) checkProvider() {
 func (in Inputs) Documents(plan v1alpha1.NodePlan) cloudinit.Input {
 	own, image := in.NodeType.Spec, in.Image.Spec
 	out := cloudinit.Input{Kind: image.UserData, OS: image.OS.ID, KernelArguments: image.KernelArguments, Plan: plan, Gate: own.Gate.Key(),
-		Kubelet: cloudinit.KubeletInput{Version: image.Software.Kubelet}}
+		Kubelet: cloudinit.KubeletInput{Version: image.Software.Kubelet, Members: own.KubeletMembers()}}
 	var providerKeys []string
 	if in.Provider != nil {
 		name, spec := KindNodeProvider+" "+in.Provider.Name, in.Provider.Spec
@@ -219,6 +221,20 @@ func (j *checker) nodePlan() (v1alpha1.NodePlan, error) {
 	plan, err := *j.Pinned, error(nil)
 	plan.Expectation, err = presentation.WithDeclaredResources(plan.Expectation, nodeType.Resources)
 	return plan, err
+}
+
+// checkKubelet checks the user's members of KubeletConfiguration against the image's kubelet.
+func (j *checker) checkKubelet() {
+	for _, f := range fragment.Check(j.NodeType.Spec.KubeletMembers(), j.Image.Spec.Software.Kubelet) {
+		field, rule := "spec.kubelet", "kubelet/invalid"
+		if f.Path != "" {
+			field += "." + f.Path
+		}
+		if f.OfRelease {
+			rule = "image/kubelet"
+		}
+		j.refuse(j.finding(field, v1alpha1.ReasonKubeletInvalid, rule, "%s", f.Message))
+	}
 }
 
 // checkNode checks what presentation and cloudinit would make of a node.

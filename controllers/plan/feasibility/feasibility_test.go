@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
@@ -76,6 +77,11 @@ func TestEveryRefusalNamesTheFieldTheRuleAndTheReason(t *testing.T) {
 			"NodeType h100-mig", "spec.userData", v1alpha1.ReasonUserDataInvalid, "user-data/conflict", "hostname"},
 		{"the provider's user data", func(in *Inputs) { in.Provider.Spec.UserData = "#cloud-config\nruncmd: no\n" },
 			"NodeProvider hall-1", "spec.userData", v1alpha1.ReasonUserDataInvalid, "user-data/invalid", "runcmd"},
+		{"a member that kubelet does not have", func(in *Inputs) { in.NodeType.Spec.Kubelet = &runtime.RawExtension{Raw: []byte(`{"maxpods":64}`)} },
+			"NodeType h100-mig", "spec.kubelet.maxpods", v1alpha1.ReasonKubeletInvalid, "kubelet/invalid", "did you mean maxPods?"},
+		{"a member of a later kubelet", func(in *Inputs) {
+			in.NodeType.Spec.Kubelet, in.Image.Spec.Software.Kubelet = &runtime.RawExtension{Raw: []byte(`{"defaultPodSysctls":{}}`)}, "1.36.1"
+		}, "NodeType h100-mig", "spec.kubelet.defaultPodSysctls", v1alpha1.ReasonKubeletInvalid, "image/kubelet", "an image with kubelet 1.37"},
 		{"a property that is not known", func(in *Inputs) { in.NodeType.Spec.Properties = map[string]string{"ingot.dev/x": "z"} },
 			"NodeType h100-mig", "spec.properties[ingot.dev/x]", v1alpha1.ReasonUserDataInvalid, "properties/invalid", ""},
 		{"a property that fights", func(in *Inputs) {

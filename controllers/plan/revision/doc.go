@@ -1,6 +1,7 @@
 // Package revision makes NodeTypeRevisions: it copies what shapes a node from a NodeType, its NodeProvider and its OSImage, and
 // names the copy by a digest. The digest covers exactly these inputs: the image's digest, format and kind of user data; the
-// GPUs and their presentation; the layers of user data and of properties; the network; the SSH keys; the hash version.
+// GPUs and their presentation; the layers of user data and of properties; the network; the SSH keys; the user's own members of
+// kubelet's configuration; the hash version.
 //
 // It does not cover names, hostname, addresses, join, resources, selector, zone, gate, validation, rollout, erase, displayName,
 // nor node labels and taints, which are applied to running nodes. Changing those rolls no node.

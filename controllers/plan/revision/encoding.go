@@ -1,7 +1,11 @@
 package revision
 
 import (
+	"bytes"
+	"encoding/json"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
@@ -22,8 +26,29 @@ func encodeV1(spec v1alpha1.NodeTypeRevisionSpec) object {
 	form.setObject("properties", propertiesV1(spec.Properties))
 	form.setObject("network", networkV1(spec.Network))
 	form.setTexts("sshKeys", keys)
+	form.setObject("kubelet", kubeletV1(spec.Kubelet))
 	return form
 }
+
+// kubeletV1 returns the user's members with sorted keys. What kind of document they are is no member. Text that is no object is taken as it is: no node
+// is made of it.
+func kubeletV1(members *runtime.RawExtension) object {
+	form := object{}
+	if members == nil || len(members.Raw) == 0 {
+		return form
+	}
+	decoder := json.NewDecoder(bytes.NewReader(members.Raw))
+	decoder.UseNumber() // A number keeps its digits.
+	if err := decoder.Decode(&form); err != nil {
+		return object{"invalid": string(members.Raw)}
+	}
+	delete(form, "apiVersion")
+	delete(form, "kind")
+	return form
+}
+
+// hasMembers returns true when there is something that the digest covers.
+func hasMembers(kubelet *runtime.RawExtension) bool { return len(kubeletV1(kubelet)) > 0 }
 
 func imageV1(image v1alpha1.RevisionImage) object {
 	form := object{}

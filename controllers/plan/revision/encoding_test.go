@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
@@ -16,6 +18,10 @@ var update = flag.Bool("update", false, "write the golden files anew; only for a
 
 // fill sets every field below v to a value that is not its default: texts to the name of their field, numbers to 7.
 func fill(v reflect.Value, name string) {
+	if raw, ok := v.Addr().Interface().(*runtime.RawExtension); ok {
+		raw.Raw = []byte(`{"kind": "KubeletConfiguration", "maxPods": 64, "kubeReserved": {"memory": "8Gi", "cpu": "1"}, "nodeLeaseDurationSeconds": 40}`)
+		return
+	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))

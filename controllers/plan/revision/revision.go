@@ -59,7 +59,11 @@ func Build(in Inputs) (v1alpha1.NodeTypeRevisionSpec, error) {
 		GPU:         in.NodeType.Spec.GPU.DeepCopy(),
 		Network:     in.Provider.Spec.Network.DeepCopy(),
 		SSHKeys:     v1alpha1.AuthorizedKeys(in.Provider.Spec.SSHKeys, in.NodeType.Spec.SSHKeys),
+		Kubelet:     in.NodeType.Spec.Kubelet.DeepCopy(),
 		HashVersion: HashVersion,
+	}
+	if !hasMembers(spec.Kubelet) {
+		spec.Kubelet = nil
 	}
 	if spec.Image.UserData == "" {
 		spec.Image.UserData = v1alpha1.UserDataCloudInit
@@ -132,6 +136,7 @@ func Restore(in Inputs, revision *v1alpha1.NodeTypeRevision) (v1alpha1.NodeTypeS
 	restored := in.NodeType.DeepCopy()
 	spec := &restored.Spec
 	spec.OSImageRef.Name, spec.GPU, spec.UserData, spec.Properties = to.Image.Name, to.GPU.DeepCopy(), "", nil
+	spec.Kubelet = to.Kubelet.DeepCopy()
 	if len(to.Properties) == 2 {
 		spec.Properties = maps.Clone(to.Properties[1])
 	}

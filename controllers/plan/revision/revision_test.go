@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
@@ -145,12 +146,43 @@ func TestAnAbsentMemberEqualsItsDefaults(t *testing.T) {
 	}
 }
 
+// TestTheUsersMembersOfKubeletRollAndNothingElseOfThemDoes shows that the order of members and what kind of document they are changes no digest, that none
+// at all is no members, and that a change is another revision, from which the NodeType can be set back.
+func TestTheUsersMembersOfKubeletRollAndNothingElseOfThemDoes(t *testing.T) {
+	with := func(members string) Inputs {
+		in := inputs()
+		in.NodeType.Spec.Kubelet = &runtime.RawExtension{Raw: []byte(members)}
+		return in
+	}
+	for _, empty := range []string{"", "{}", "null", `{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}`} {
+		if digestOf(t, with(empty)) != golden {
+			t.Errorf("%q rolls the fleet", empty)
+		}
+	}
+	one, same, other := with(`{"maxPods": 64, "kubeReserved": {"cpu": "1", "memory": "8Gi"}}`), with(`{"kind":"KubeletConfiguration","kubeReserved":{"memory":"8Gi","cpu":"1"},"maxPods":64}`), with(`{"maxPods": 65, "kubeReserved": {"cpu": "1", "memory": "8Gi"}}`)
+	if digest := digestOf(t, one); digest == golden || digest != digestOf(t, same) || digest == digestOf(t, other) {
+		t.Errorf("digests %s, %s, %s", digest, digestOf(t, same), digestOf(t, other))
+	}
+	spec, err := Build(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := OwnDigest(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := Restore(other, &v1alpha1.NodeTypeRevision{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationInputs: own}}, Spec: spec})
+	if err != nil || string(back.KubeletMembers()) != string(one.NodeType.Spec.KubeletMembers()) {
+		t.Errorf("set back to %s (%v)", back.KubeletMembers(), err)
+	}
+}
+
 // known are the fields that the encoding knows, or leaves out on purpose (in brackets).
 var known = []struct {
 	of     any
 	fields string
 }{
-	{v1alpha1.NodeTypeRevisionSpec{}, "(NodeTypeRef) Image GPU UserData Properties Network SSHKeys HashVersion"},
+	{v1alpha1.NodeTypeRevisionSpec{}, "(NodeTypeRef) Image GPU UserData Properties Network SSHKeys Kubelet HashVersion"},
 	{v1alpha1.RevisionImage{}, "(Name) Checksum Format UserData"},
 	{v1alpha1.GPUSpec{}, "Vendor Model Count Driver IMEX Generic Presentation"},
 	{v1alpha1.GPUDriver{}, "Source Version KernelModule Packages"},
