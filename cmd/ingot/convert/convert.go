@@ -99,6 +99,9 @@ func (c *converter) reportNotConverted(m offline.Manifest) {
 			c.addFinding(m, "", RuleLost, "nothing in the files refers to it")
 		}
 	default:
+		if m.Kind() == "NodeClaim" {
+			c.reportKubeletArgs(m)
+		}
 		if what := notConverted[m.Kind()]; what != "" {
 			c.addFinding(m, "", RuleLost, "%s", what)
 			return

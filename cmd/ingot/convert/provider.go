@@ -146,12 +146,13 @@ func (c *converter) convertNodeType(m offline.Manifest, field string, one map[st
 		spec["osImageRef"] = map[string]any{"name": image}
 	}
 	c.convertResources(m, field, name, spec, one)
+	c.convertKubelet(m, field, spec, one)
 	c.nameFights(m, field+".properties", name, said, inherited.all, spec["gpu"] != nil)
 	c.convertProperties(m, field+".properties", spec, said, inherited.level)
 	c.reportDroppedFields(m, one, field, map[string]string{
-		"overhead": "nothing is scheduled by it here", "kubeReserved": "say it in the kubelet's configuration in the image", "cost": "NodePools name their NodeType; none is chosen by cost",
+		"overhead": "nothing is scheduled by it here", "cost": "NodePools name their NodeType; none is chosen by cost",
 		"maxCapacity": "say it in replicas of the NodePools",
-	}, "name", "displayName", "zone", "bareMetalHosts", "resources", "properties", "metadata")
+	}, "name", "displayName", "zone", "bareMetalHosts", "resources", "properties", "metadata", "kubeReserved")
 	metadata := map[string]any{"name": name}
 	for _, key := range []string{"labels", "annotations"} {
 		copyField(metadata, key, valueAt[map[string]any](one, "metadata", key))

@@ -112,9 +112,15 @@ func TestEveryCheck(t *testing.T) {
 
 func TestChecksPassWithinTheirRules(t *testing.T) {
 	for sentence, change := range map[string]func(*Input){
-		"everything as promised":                func(*Input) {},
-		"memory of exactly 95%":                 func(in *Input) { in.Node.Status.Capacity["memory"] = resource.MustParse("95Gi") },
-		"memory of exactly 100%":                func(in *Input) { in.Node.Status.Capacity["memory"] = resource.MustParse("100Gi") },
+		"everything as promised": func(*Input) {},
+		"memory of exactly 95%":  func(in *Input) { in.Node.Status.Capacity["memory"] = resource.MustParse("95Gi") },
+		"memory of exactly 100%": func(in *Input) { in.Node.Status.Capacity["memory"] = resource.MustParse("100Gi") },
+		"what kubelet reserves for itself is not missing": func(in *Input) {
+			for _, name := range []corev1.ResourceName{"cpu", "memory", "ephemeral-storage"} {
+				in.Node.Status.Allocatable[name] = in.Node.Status.Capacity[name].DeepCopy()
+			}
+			in.Node.Status.Allocatable["cpu"], in.Node.Status.Allocatable["memory"] = resource.MustParse("94"), resource.MustParse("80Gi")
+		},
 		"no inventory by the agent":             func(in *Input) { in.Identity.SystemUUID = ""; in.Node.Status.NodeInfo.SystemUUID = "anything" },
 		"a foreign resource at 0":               func(in *Input) { in.Node.Status.Capacity[mig] = resource.MustParse("0") },
 		"resources of no accelerator":           func(in *Input) { in.Node.Status.Capacity["rdma/hca"] = resource.MustParse("4") },
