@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -125,6 +126,8 @@ type variant struct {
 	hasOwnDHCP bool
 	// ways to boot the agent; empty: the network.
 	ways []v1alpha1.BootWay
+	// certificates is what the BMC does with authorities for HTTPS boot.
+	certificates bmc.CertificateRule
 }
 
 // newSite starts everything. The server is registered and off.
@@ -204,6 +207,9 @@ func (s *site) startServer(ctx context.Context) error {
 	if s.hasSecureBoot {
 		firmware, personality.SecureBoot = bootcheck.SecureFirmware, map[string]any{"SecureBootEnable": true, "SecureBootCurrentBoot": "Enabled"}
 	}
+	if slices.Contains(s.ways, v1alpha1.BootWayPinnedHTTP) {
+		personality.Boot = bmc.BootRules{HTTPBootURI: bmc.URITaken, Certificates: s.certificates}
+	}
 	var devices []string
 	if s.isForNodes {
 		devices = append(devices, "edu")
@@ -211,7 +217,7 @@ func (s *site) startServer(ctx context.Context) error {
 	var err error
 	s.server, err = qemu.New(qemu.Options{
 		Name: "server-1", Dir: s.env.Dir, FirmwareCode: firmware.Code, FirmwareVars: firmware.Vars, SecureBoot: firmware.SecureBoot, MemoryMiB: 2048, CPUs: 2, UUID: uuid, MAC: bootMAC, Tap: "tap0",
-		Devices: devices, HTTPBoot: s.bootsByHTTP, Media: s.medium,
+		Devices: devices, HTTPBoot: s.bootsByHTTP, Media: s.medium, Pinned: s.pinned,
 		Disks: []qemu.Disk{{Path: s.disk, Bus: "nvme", Serial: "DRIVE0"}}, NextBoot: func() hardware.BootSource { return s.bmc.TakeBoot() }, Log: log,
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +15,9 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/test/bmc"
 	"github.com/ingot-dev/ingot/test/require"
+	"github.com/ingot-dev/ingot/test/vm/lab"
 )
 
 // needAll skips a test that only make e2e-all runs.
@@ -38,6 +41,29 @@ func TestAVirtualServerBootsFromVirtualMedia(t *testing.T) {
 	if left := s.bmc.Media(); left != "" {
 		t.Errorf("after the installation the medium %s is inserted", left)
 	}
+}
+
+// TestAVirtualServerBootsFromAPinnedURL has the BMC hold the URL of each boot, by HTTP and, where it takes the boot service's authority, by HTTPS.
+func TestAVirtualServerBootsFromAPinnedURL(t *testing.T) {
+	needAll(t)
+	for scheme, rule := range map[string]bmc.CertificateRule{"http": "", "https": bmc.CertificatesTaken} {
+		t.Run(scheme, func(t *testing.T) {
+			s := newSite(t, variant{ways: []v1alpha1.BootWay{v1alpha1.BootWayPinnedHTTP}, certificates: rule})
+			s.installPlain()
+			console, err := os.ReadFile(s.server.Console())
+			if want := `"Pinned URL" from Uri(` + scheme + `://` + lab.Address; err != nil || !bytes.Contains(console, []byte(want)) {
+				t.Errorf("the console has no %q: %v", want, err)
+			}
+			if left := s.bmc.PinnedURI(); left != "" {
+				t.Error("after the installation a URL is pinned")
+			}
+		})
+	}
+}
+
+// pinned returns the URL that the firmware boots and the authorities that it trusts, as the BMC has them.
+func (s *site) pinned() (uri, authorities string) {
+	return s.bmc.BootedURI(), strings.Join(s.bmc.Certificates(), "")
 }
 
 // TestAVirtualServerBootsBesideAnotherDHCPServer has dnsmasq lease the addresses, and Ingot say what is booted.

@@ -16,6 +16,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/imagebuilder/bootcheck"
 	"github.com/ingot-dev/ingot/test/bmc"
+	"github.com/ingot-dev/ingot/test/vm/uefi"
 )
 
 // Disk is a disk of a machine.
@@ -49,6 +50,8 @@ type Options struct {
 	Disks []Disk
 	// Devices are further devices, as QEMU's -device has them.
 	Devices []string
+	// Pinned returns the URI that the machine boots by HTTP where NextBoot says BootPinned, and the authorities in PEM that its firmware trusts for HTTPS; nil: none.
+	Pinned func() (uri, authorities string)
 	// HTTPBoot makes the firmware boot from the network by HTTP instead of PXE.
 	HTTPBoot bool
 	// Accelerate uses the hardware's virtualisation.
@@ -208,6 +211,9 @@ func (m *Machine) run(boot hardware.BootSource) (*process, error) {
 	}
 	defer console.Close()
 	fmt.Fprintf(console, "\n=== %s starts and boots from %s\n", m.options.Name, boot)
+	if err := m.pin(boot); err != nil {
+		return nil, err
+	}
 	command := exec.Command("qemu-system-x86_64", m.arguments(socket, boot)...)
 	command.Stdout, command.Stderr = console, console
 	// The machine ends with the test, also when the test is killed.
@@ -220,6 +226,19 @@ func (m *Machine) run(boot hardware.BootSource) (*process, error) {
 		return nil, errors.Join(err, command.Process.Kill(), command.Wait())
 	}
 	return &process{command: command, monitor: mon, done: make(chan struct{})}, nil
+}
+
+// pin writes the URI that the firmware boots next into its variables, or removes an earlier one, and the authorities that it trusts into a file. The firmware
+// deletes BootNext itself.
+func (m *Machine) pin(boot hardware.BootSource) error {
+	if m.options.Pinned == nil {
+		return nil
+	}
+	uri, authorities := m.options.Pinned()
+	if boot != hardware.BootPinned {
+		uri = ""
+	}
+	return errors.Join(uefi.WriteBootNext(m.path("vars.fd"), uri), os.WriteFile(m.path("authorities"), uefi.SignatureLists(authorities), 0o600))
 }
 
 // arguments are those of QEMU.
@@ -246,6 +265,9 @@ func (m *Machine) arguments(socket string, boot hardware.BootSource) []string {
 	}
 	args = append(args, "-netdev", "tap,id=net0,ifname="+o.Tap+",script=no,downscript=no",
 		"-device", o.NIC+",netdev=net0,mac="+o.MAC+rom+",bootindex="+first(hardware.BootNetwork, 8))
+	if o.Pinned != nil {
+		args = append(args, "-fw_cfg", "name=etc/edk2/https/cacerts,file="+m.path("authorities"))
+	}
 	if o.HTTPBoot {
 		args = append(args, "-fw_cfg", "name=opt/org.tianocore/IPv4PXESupport,string=no", "-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=no")
 	}
