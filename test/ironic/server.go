@@ -198,7 +198,8 @@ func freePort(t testing.TB) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// config is Ironic's configuration. Power synchronization is frequent, because a test waits for it.
+// config is Ironic's configuration. Power synchronization is frequent, because a test waits for it. The management interface of fake-hardware knows no boot
+// from a disk, which ends a deployment by an agent: noop takes its place.
 var config = template.Must(template.New("ironic.conf").Parse(`[DEFAULT]
 auth_strategy={{.Auth}}
 http_basic_auth_user_file={{.Dir}}/htpasswd
@@ -211,6 +212,7 @@ enabled_deploy_interfaces=fake,direct,ramdisk
 enabled_network_interfaces=noop
 enabled_power_interfaces=fake,redfish,ipmitool
 enabled_management_interfaces=fake,redfish,ipmitool,noop
+default_management_interface=noop
 enabled_inspect_interfaces=fake,redfish,no-inspect
 enabled_bios_interfaces=fake,redfish,no-bios
 enabled_raid_interfaces=fake,redfish,no-raid
@@ -234,6 +236,8 @@ dhcp_provider=none
 [agent]
 image_download_source=http
 require_tls=false
+post_deploy_get_power_state_retries=1
+post_deploy_get_power_state_retry_interval=0
 [deploy]
 http_root={{.Dir}}/httpboot
 http_url=http://127.0.0.1:9

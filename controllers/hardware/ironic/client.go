@@ -23,8 +23,6 @@ import (
 const (
 	// minorNeeded is the version that the Installer cannot do without: a config drive of single documents came with 1.56, automated_clean with 1.47.
 	minorNeeded = 56
-	// minorInventory is the version that has the inventory of a node.
-	minorInventory = 81
 	// minorUsed is the latest version that the Installer asks for. The answers of later ones are not known.
 	minorUsed = 82
 )
@@ -117,7 +115,7 @@ func logInToKeystone(ctx context.Context, endpoint string, credentials Credentia
 		ApplicationCredentialID: credentials.ApplicationID, ApplicationCredentialSecret: credentials.ApplicationSecret,
 	})
 	if err != nil {
-		return nil, err
+		return nil, asError(err, "log in to Keystone by an application credential", credentials.KeystoneURL)
 	}
 	return &gophercloud.ServiceClient{ProviderClient: provider, Endpoint: endpoint, Type: "baremetal"}, nil
 }

@@ -28,7 +28,7 @@ func asError(err error, op, target string) error {
 		return &hardware.Error{Kind: hardware.Unreachable, Op: op, Target: target, Err: errors.New(shorten(err.Error()))}
 	}
 	fault := faultOf(response.Body)
-	return hardware.Errorf(kindOf(response.Actual, fault), op, target, "Ironic answers %d: %s", response.Actual, shorten(fault))
+	return hardware.Errorf(kindOf(response.Actual, fault), op, target, "the answer is %d: %s", response.Actual, shorten(fault))
 }
 
 // asSecretError is asError for a request whose body has secrets. Ironic repeats a field that it refuses, quoted by Python, so that the secrets in it cannot be
@@ -42,7 +42,7 @@ func asSecretError(err error, op, target string) error {
 	case hardware.Busy, hardware.Conflict:
 		return asError(err, op, target)
 	default:
-		return hardware.Errorf(kind, op, target, "Ironic answers %d; its explanation may repeat a secret: look into the log of Ironic's API", response.Actual)
+		return hardware.Errorf(kind, op, target, "the answer is %d; its explanation may repeat a secret: look into the log of Ironic's API", response.Actual)
 	}
 }
 

@@ -22,12 +22,12 @@ func New(options Options) *Installer {
 	return &Installer{options: options, client: client{options: options}}
 }
 
-// Capabilities implements hardware.Installer. Ironic's agent writes raw and qcow2 images, and reports no bytes and no evidence.
+// Capabilities implements hardware.Installer. Ironic's agent writes raw and qcow2 images, and reports no bytes and no evidence. What Ironic has
+// found of the hardware is not read yet.
 func (i *Installer) Capabilities() hardware.Capabilities {
 	return hardware.Capabilities{
-		Formats:        []string{"raw", "qcow2"},
-		EraseModes:     []hardware.EraseMode{hardware.EraseNone, hardware.EraseMetadata, hardware.EraseFull},
-		AgentInventory: true,
+		Formats:    formats,
+		EraseModes: []hardware.EraseMode{hardware.EraseNone, hardware.EraseMetadata, hardware.EraseFull},
 	}
 }
 

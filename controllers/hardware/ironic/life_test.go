@@ -8,17 +8,30 @@ import (
 	server "github.com/ingot-dev/ingot/test/ironic"
 )
 
-func TestTheWholeLifeOfANodeInARealIronic(t *testing.T) {
+// TestAgainstARealIronic runs all cases at once, on the nodes of one Ironic.
+func TestAgainstARealIronic(t *testing.T) {
+	t.Parallel()
 	running := server.Start(t, server.Options{})
-	options := ironic.Options{Endpoint: running.Endpoint, DeployInterface: "fake"}
-	for name, test := range lifeCases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(newFixture(t, options))
-		})
-	}
+	// The cases end before Ironic does.
+	t.Run("cases", func(t *testing.T) {
+		for name, test := range lifeCases {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(newFixture(t, ironic.Options{Endpoint: running.Endpoint, DeployInterface: "fake"}))
+			})
+		}
+		for name, test := range agentCases {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				f := newFixture(t, ironic.Options{Endpoint: running.Endpoint, DeployInterface: "direct"})
+				f.serveImage()
+				test(f, server.StartAgent(t, running.Endpoint, f.host.BootMAC, server.AgentOptions{}))
+			})
+		}
+	})
 }
 
+// lifeCases run against Ironic's deploy interface fake.
 var lifeCases = map[string]func(*fixture){
 	"registered, inspected, installed, rolled, released, and installed for the next": func(f *fixture) {
 		if seen := f.observe(); seen.Attempt != nil || seen.Power != hardware.PowerUnknown {

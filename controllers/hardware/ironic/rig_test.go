@@ -16,7 +16,7 @@ const (
 	// pollInterval is the time between two calls of a controller. Real Ironic takes real time.
 	pollInterval = 100 * time.Millisecond
 	// patience is when a test gives up.
-	patience = 2 * time.Minute
+	patience = 90 * time.Second
 )
 
 // image is an image that nobody downloads: the interface fake does not, and the test's agent does not either.
@@ -32,6 +32,7 @@ type fixture struct {
 	options   ironic.Options
 	installer *ironic.Installer
 	host      hardware.Host
+	image     hardware.Image
 }
 
 // newFixture returns a new host, of the hardware type fake-hardware unless the options say another one.
@@ -43,7 +44,7 @@ func newFixture(t *testing.T, options ironic.Options) *fixture {
 	}
 	options.ListAge = pollInterval
 	options.Log = slog.New(slog.NewTextHandler(testWriter{t}, nil))
-	f := &fixture{T: t, options: options, host: hardware.Host{
+	f := &fixture{T: t, options: options, image: image, host: hardware.Host{
 		UID: fmt.Sprintf("uid-%d", number), Namespace: "hall", Name: fmt.Sprintf("node-%d", number), BootMAC: fmt.Sprintf("52:54:00:00:%02x:%02x", number>>8, number&0xff),
 		BMC: hardware.Endpoint{Address: "https://192.0.2.1", SystemPath: "/redfish/v1/Systems/1", Username: "root", Password: "bmc-password"},
 	}}
@@ -67,7 +68,7 @@ func attemptOf(number int64) hardware.Attempt {
 
 func (f *fixture) install(attempt hardware.Attempt) error {
 	return f.installer.Install(f.Context(), f.host, attempt, hardware.InstallSpec{
-		Image: image, ConfigDrive: hardware.ConfigDrive{UserData: []byte("#cloud-config\n"), MetaData: []byte(`{"uuid": "a"}`)},
+		Image: f.image, ConfigDrive: hardware.ConfigDrive{UserData: []byte("#cloud-config\n"), MetaData: []byte(`{"uuid": "a"}`)},
 	})
 }
 

@@ -106,10 +106,8 @@ func stepOf(n node) hardware.Step {
 		if n.deployStep == "" && n.cleanStep == "" || n.deployStep == "deploy" {
 			return hardware.StepBooting
 		}
-	case nodes.DeployFail:
-		if strings.Contains(n.lastError, "callback") {
-			return hardware.StepBooting
-		}
+	case nodes.DeployFail, nodes.CleanFail, nodes.InspectFail, nodes.Error:
+		return failedStepOf(n.lastError)
 	}
 	switch {
 	case n.deployStep == "write_image":
@@ -122,6 +120,20 @@ func stepOf(n node) hardware.Step {
 		return hardware.StepBooting
 	default:
 		return hardware.StepVerifying
+	}
+}
+
+// failedStepOf returns the step at which work failed, by what Ironic says of it: its fields of the step are empty then.
+func failedStepOf(lastError string) hardware.Step {
+	switch {
+	case strings.Contains(lastError, "callback"):
+		return hardware.StepBooting
+	case strings.Contains(lastError, "write_image"):
+		return hardware.StepWriting
+	case strings.Contains(lastError, "erase_devices"):
+		return hardware.StepErasing
+	default:
+		return hardware.StepFinishing
 	}
 }
 

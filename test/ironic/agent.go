@@ -1,0 +1,233 @@
+package ironic
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// heartbeatInterval is the time between two heartbeats, and between two tries to find the node.
+const heartbeatInterval = 200 * time.Millisecond
+
+// agentAPIVersion has the agent's token in a lookup. https://docs.openstack.org/ironic-python-agent/latest/contributor/index.html
+const agentAPIVersion = "1.68"
+
+// AgentError is an error as Ironic's agent reports one for a command.
+type AgentError struct {
+	Type    string `json:"type"`
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	Details string `json:"details"`
+}
+
+// AgentOptions configure an Agent.
+type AgentOptions struct {
+	// Absent means that the agent never starts.
+	Absent bool
+	// Fails maps the name of a step, write_image or erase_devices, to the error that it ends with.
+	Fails map[string]AgentError
+	// Hangs has the steps that never end.
+	Hangs map[string]bool
+}
+
+// Agent speaks the protocol of Ironic's agent for one node, whenever Ironic waits for the node's agent. It touches no disk.
+type Agent struct {
+	endpoint, mac string
+
+	mu       sync.Mutex
+	options  AgentOptions
+	node     string
+	token    string
+	commands []map[string]any
+	done     []string
+	drive    string
+}
+
+// StartAgent starts an agent for the node with a port of this MAC address. It ends with the test.
+func StartAgent(t testing.TB, endpoint, mac string, options AgentOptions) *Agent {
+	t.Helper()
+	a := &Agent{endpoint: endpoint, mac: mac, options: options}
+	server := httptest.NewServer(http.HandlerFunc(a.serve))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		a.run(ctx, server.URL)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+		server.Close()
+	})
+	return a
+}
+
+// Set changes what the agent does from its next command on.
+func (a *Agent) Set(options AgentOptions) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.options = options
+}
+
+// Done returns the steps that the agent has carried out, and the config drive that it was given last, as Ironic encodes it.
+func (a *Agent) Done() (steps []string, configDrive string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]string(nil), a.done...), a.drive
+}
+
+// run looks the node up, as an agent does that has just booted, and then sends heartbeats until Ironic no more takes them.
+func (a *Agent) run(ctx context.Context, callback string) {
+	tick := time.NewTicker(heartbeatInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		a.mu.Lock()
+		absent, token := a.options.Absent, a.token
+		a.mu.Unlock()
+		switch {
+		case absent:
+		case token == "":
+			a.lookUp(ctx)
+		default:
+			a.heartbeat(ctx, callback)
+		}
+	}
+}
+
+func (a *Agent) lookUp(ctx context.Context) {
+	var found struct {
+		Node   struct{ UUID string }
+		Config struct {
+			Token string `json:"agent_token"`
+		}
+	}
+	if status, err := a.send(ctx, http.MethodGet, "/v1/lookup?addresses="+url.QueryEscape(a.mac), nil, &found); err != nil || status != http.StatusOK {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.node, a.token, a.commands = found.Node.UUID, found.Config.Token, nil
+}
+
+func (a *Agent) heartbeat(ctx context.Context, callback string) {
+	a.mu.Lock()
+	node, token := a.node, a.token
+	a.mu.Unlock()
+	body := map[string]string{"callback_url": callback, "agent_version": "9.0.0", "agent_token": token}
+	status, err := a.send(ctx, http.MethodPost, "/v1/heartbeat/"+node, body, nil)
+	if err == nil && status != http.StatusAccepted && status != http.StatusConflict && status < http.StatusInternalServerError {
+		a.reboot()
+	}
+}
+
+// reboot forgets what an agent has in its memory.
+func (a *Agent) reboot() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.token, a.commands = "", nil
+}
+
+func (a *Agent) send(ctx context.Context, method, target string, body, into any) (int, error) {
+	var payload bytes.Buffer
+	if body != nil {
+		if err := json.NewEncoder(&payload).Encode(body); err != nil {
+			return 0, err
+		}
+	}
+	request, err := http.NewRequestWithContext(ctx, method, a.endpoint+target, &payload)
+	if err != nil {
+		return 0, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-OpenStack-Ironic-API-Version", agentAPIVersion)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if into == nil || response.StatusCode != http.StatusOK {
+		_, _ = io.Copy(io.Discard, response.Body)
+		return response.StatusCode, nil
+	}
+	return response.StatusCode, json.NewDecoder(response.Body).Decode(into)
+}
+
+// serve answers the conductor: it lists the commands, or takes one.
+func (a *Agent) serve(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	if r.Method == http.MethodGet {
+		_ = json.NewEncoder(w).Encode(map[string]any{"commands": a.commands})
+		return
+	}
+	var command struct {
+		Name   string
+		Params struct {
+			Step struct {
+				Step string
+				Args struct{ ConfigDrive string }
+			}
+		}
+	}
+	if err := json.NewDecoder(r.Body).Decode(&command); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	answer := a.execute(command.Name, command.Params.Step.Step)
+	if command.Params.Step.Step == "write_image" {
+		a.drive = command.Params.Step.Args.ConfigDrive
+	}
+	a.commands = append(a.commands, answer)
+	if command.Name == "standby.power_off" {
+		a.token, a.commands = "", nil
+	}
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// execute returns the result of a command. The name of a result is the command's without its extension.
+func (a *Agent) execute(name, step string) map[string]any {
+	answer := map[string]any{
+		"id": name, "command_name": name[strings.LastIndexByte(name, '.')+1:], "command_status": "SUCCEEDED", "command_error": nil, "command_result": map[string]any{},
+	}
+	version := map[string]string{"generic_hardware_manager": "1.1"}
+	switch name {
+	case "clean.get_clean_steps":
+		answer["command_result"] = map[string]any{"hardware_manager_version": version, "clean_steps": map[string]any{"Generic": []any{
+			stepOf("erase_devices"), stepOf("erase_devices_metadata"),
+		}}}
+	case "deploy.get_deploy_steps":
+		answer["command_result"] = map[string]any{"hardware_manager_version": version, "deploy_steps": map[string]any{"Generic": []any{stepOf("write_image")}}}
+	case "clean.execute_clean_step", "deploy.execute_deploy_step":
+		failure, fails := a.options.Fails[step]
+		switch {
+		case a.options.Hangs[step]:
+			answer["command_status"] = "RUNNING"
+			return answer
+		case fails:
+			answer["command_status"], answer["command_error"], answer["command_result"] = "FAILED", failure, nil
+			return answer
+		}
+		a.done = append(a.done, step)
+		// Ironic takes a result for that of its step only when the step is in it.
+		answer["command_result"] = map[string]any{"clean_result": nil, "deploy_result": nil, "clean_step": stepOf(step), "deploy_step": stepOf(step)}
+	}
+	return answer
+}
+
+func stepOf(name string) map[string]any {
+	return map[string]any{"step": name, "interface": "deploy", "priority": 0, "reboot_requested": false, "abortable": true}
+}
