@@ -53,6 +53,7 @@
 //	    plan_leaderlease["controllers/plan/leaderlease"]
 //	    plan_lifecycle["controllers/plan/lifecycle"]
 //	    plan_placement["controllers/plan/placement"]
+//	    plan_probe["controllers/plan/probe"]
 //	    plan_rendering["controllers/plan/rendering"]
 //	    plan_revision["controllers/plan/revision"]
 //	    plan_revisionrollout["controllers/plan/revisionrollout"]
@@ -134,6 +135,6 @@
 //	  remainingnode --> plan_lifecycle
 //	  rollout --> plan_rollout
 //	  tenant --> plan_join
-//	  validation --> plan_lifecycle & plan_rendering & plan_verdict
+//	  validation --> plan_lifecycle & plan_probe & plan_rendering & plan_verdict
 //	%% End of the drawing.
 package controllers

@@ -30,6 +30,11 @@ const (
 	LabelNodePool = "ingot.dev/nodepool"
 	// LabelNodeType on a Machine and on its Node names the NodeType.
 	LabelNodeType = "ingot.dev/nodetype"
+	// LabelProbe on a Pod and on a ResourceClaim of a tenant's cluster: Ingot made it to use the devices of the Node that the value names, shortened.
+	LabelProbe = "ingot.dev/probe"
+	// AnnotationProbeTarget on a Pod of a probe is the resource or DeviceClass that it asks for, and AnnotationProbeBoot the boot of the Node.
+	AnnotationProbeTarget = "ingot.dev/probe-target"
+	AnnotationProbeBoot   = "ingot.dev/probe-boot"
 	// LabelMachineUID on a Node is the uid of its Machine.
 	LabelMachineUID = "ingot.dev/machine-uid"
 	// LabelRevision on a Node names the NodeTypeRevision that it was installed with.

@@ -34,7 +34,53 @@ type ValidationSpec struct {
 	// Without it: Optional.
 	// +optional
 	GPUModeReport ReportPolicy `json:"gpuModeReport,omitempty"`
+	// probe is a last check by use: before the gate is lifted a pod uses the devices that the node promises. Without it: no pod is made.
+	// +optional
+	Probe *ProbeSpec `json:"probe,omitempty"`
 }
+
+// ProbeSpec is a pod that uses the devices of a node once in each boot before the node is admitted, one pod for each promised resource or DeviceClass.
+// +kubebuilder:validation:XValidation:rule="(self.kind == 'Command') == has(self.command)",message="command is for kind: Command, which needs it"
+type ProbeSpec struct {
+	// kind of the probe:
+	//   - NvidiaSMI: nvidia-smi -L must list the promised number of GPUs or MIG instances.
+	//   - Command: command must end with exit code 0. When the last line of what it writes to /dev/termination-log is JSON, it decides:
+	//     {"checks": [{"name": "nccl", "result": "Pass", "message": "412 GB/s"}]}.
+	//
+	// +required
+	Kind ProbeKind `json:"kind"`
+	// image of the pod. It needs a shell for NvidiaSMI. The pod runs in the namespace default of the tenant's cluster, as user 65534, without any
+	// privilege.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Image string `json:"image"`
+	// command of the pod.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=4096
+	Command []string `json:"command,omitempty"`
+	// timeout of one pod, with the time to pull its image. Without it: 5m.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:MaxLength=32
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+}
+
+// ProbeKind is a kind of probe.
+// +kubebuilder:validation:Enum=NvidiaSMI;Command
+type ProbeKind string
+
+// Kinds of probes.
+const (
+	// ProbeNvidiaSMI compares nvidia-smi -L with the promise.
+	ProbeNvidiaSMI ProbeKind = "NvidiaSMI"
+	// ProbeCommand runs the user's command.
+	ProbeCommand ProbeKind = "Command"
+)
 
 // ReportPolicy says whether a node must report something about itself.
 // +kubebuilder:validation:Enum=Optional;Required

@@ -117,6 +117,9 @@ type Verdict struct {
 	// since when the result is what it is; for Pass, the start of the settle time.
 	// +optional
 	Since *metav1.MicroTime `json:"since,omitempty"`
+	// probedAt is when a probe ended last.
+	// +optional
+	ProbedAt *metav1.MicroTime `json:"probedAt,omitempty"`
 	// checks, in the order of their importance.
 	// +optional
 	// +listType=map

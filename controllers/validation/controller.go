@@ -97,6 +97,14 @@ func (r *Reconciler) judge(ctx, calls context.Context, machine *v1alpha1.Machine
 		return step.Retry(err).Result()
 	}
 	decision := verdict.Judge(input)
+	probing, err := r.observeProbe(calls, obs, input, decision)
+	if err = errors.Join(err, tenantaccess.InterruptionOf(calls)); err != nil {
+		return step.Retry(err).Result()
+	}
+	if probing.isNeeded {
+		input.ProbeChecks, input.ProbedAt = probing.decision.Checks, probing.decision.ProbedAt
+		decision = verdict.Judge(input)
+	}
 	if err := r.act(calls, obs, decision); err != nil {
 		return step.Retry(err).Result()
 	}
@@ -109,7 +117,16 @@ func (r *Reconciler) judge(ctx, calls context.Context, machine *v1alpha1.Machine
 	if left := firstVerdictDelay(machine, decision, r.Clock.Now()); left > 0 {
 		return step.Wait("a new node may pass its checks before the first verdict is written", left).Result()
 	}
-	return r.writeVerdict(ctx, machine, decision)
+	// What is done to the pod of a probe is written first. Without it: the manager makes the pod and is killed, the probe is removed from the NodeType, and nobody
+	// knows that there is a pod.
+	result, err := r.writeVerdict(ctx, machine, decision)
+	if err != nil {
+		return result, err
+	}
+	if err := r.actOnProbe(calls, obs, machine, probing); err != nil {
+		return step.Retry(err).Result()
+	}
+	return result, nil
 }
 
 // firstVerdictDelay returns how long the first verdict of a node that has just joined is not written while its checks wait. Most

@@ -16,6 +16,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -60,7 +61,8 @@ func devices(first, last int) []resourcev1.Device {
 	for i := first; i < last; i++ {
 		out = append(out, resourcev1.Device{Name: fmt.Sprintf("gpu-%d", i), Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
 			"type": text("gpu"), "uuid": text(fmt.Sprintf("GPU-%d", i)), "productName": text("NVIDIA H200"), "brand": text("Nvidia"), "architecture": text("Hopper"),
-			"cudaComputeCapability": version("9.0.0"), "cudaDriverVersion": version("12.8.0"), "driverVersion": version("570.172.8")}})
+			"cudaComputeCapability": version("9.0.0"), "cudaDriverVersion": version("12.8.0"), "driverVersion": version("570.172.8")},
+			Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"memory": {Value: resource.MustParse("143771Mi")}}})
 	}
 	return out
 }

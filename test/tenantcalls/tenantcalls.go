@@ -24,6 +24,7 @@ var All = []Call{
 	{"list", "pods"}, {"create", "pods/eviction"}, {"list", "poddisruptionbudgets"},
 	{"get", "namespaces"}, {"get", "services"}, {"get", "configmaps"},
 	{"list", "daemonsets"}, {"get", "deviceclasses"},
+	{"get", "pods"}, {"create", "pods"}, {"delete", "pods"}, {"create", "resourceclaims"}, {"delete", "resourceclaims"},
 }
 
 // Of returns the call that a request is.

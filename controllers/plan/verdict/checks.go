@@ -35,7 +35,10 @@ type checkFunc func(Input) []v1alpha1.Check
 
 // checkFuncs are ordered by importance: the identity of the node, whether its object is current, the software that it runs, the
 // resources that it advertises. The first check with the worst result becomes the message of the condition.
-var checkFuncs = []checkFunc{checkProviderID, checkSystemUUID, checkReady, checkBoot, checkKernel, checkKubelet, checkLabels, checkLabelRules, checkGPUModes, checkExactResources, checkCPU, checkMemory, checkEphemeralStorage, checkSlices, checkDeviceClasses, checkForeignResources, checkAbsentDrivers}
+var checkFuncs = []checkFunc{checkProviderID, checkSystemUUID, checkReady, checkBoot, checkKernel, checkKubelet, checkLabels, checkLabelRules, checkGPUModes, checkExactResources, checkCPU, checkMemory, checkEphemeralStorage, checkSlices, checkDeviceClasses, checkForeignResources, checkAbsentDrivers, checkProbe}
+
+// checkProbe comes last: a probe is only made when every other check passes.
+func checkProbe(in Input) []v1alpha1.Check { return in.ProbeChecks }
 
 func runChecks(in Input) []v1alpha1.Check {
 	in.pools = newDevicePools(in.Slices, in.Node)

@@ -57,6 +57,9 @@ type Input struct {
 	OnFailure v1alpha1.FailurePolicy
 	// GPUModeReport is validation.gpuModeReport.
 	GPUModeReport v1alpha1.ReportPolicy
+	// ProbeChecks are the checks of package probe, and ProbedAt is when a probe ended last; nil: none has.
+	ProbeChecks []v1alpha1.Check
+	ProbedAt    *time.Time
 
 	// pools are the pools of Slices. runChecks sets them.
 	pools devicePools
@@ -109,6 +112,10 @@ type Decision struct {
 func Judge(in Input) Decision {
 	v := newVerdict(in)
 	v.Checks = runChecks(in)
+	if in.ProbedAt != nil {
+		at := metav1.NewMicroTime(*in.ProbedAt)
+		v.ProbedAt = &at
+	}
 	v.Result = overallResult(v.Checks)
 	d := &gateDecider{input: in, verdict: &v, isGated: HasGate(in.Node, in.Gate), isSameSubject: isSameSubject(in.Previous, v), removals: newRemovals(in)}
 	d.setSince()
@@ -136,6 +143,14 @@ func HasGate(node *corev1.Node, gate string) bool {
 		}
 	}
 	return false
+}
+
+// PreviousOf returns the previous verdict if it is about the same Node object, boot, revision and rendering; nil: it is not.
+func PreviousOf(in Input) *v1alpha1.Verdict {
+	if !isSameSubject(in.Previous, newVerdict(in)) {
+		return nil
+	}
+	return in.Previous
 }
 
 // isSameSubject reports whether the previous verdict is about the same Node object, boot, revision and rendering.
