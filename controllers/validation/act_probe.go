@@ -21,27 +21,39 @@ func (r *Reconciler) actOnProbe(ctx context.Context, obs observation, m *v1alpha
 	if !p.isNeeded || p.decision.Action == probe.Keep {
 		return nil
 	}
-	pod, claim := newProbe(obs.node, p, obs.nodeType.Validation.Probe)
+	act := createProbe
 	if p.decision.Action == probe.Delete {
-		// The claim may be gone, or may never have been there: the pod's target is not known once its probe is removed from the NodeType.
-		if err := obs.tenant.Delete(ctx, pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete the pod %s of the probe of Machine %s: %w", p.pod, m.Name, err)
-		}
-		if len(obs.expectation.Slices) == 0 || !obs.served {
-			return nil
-		}
+		act = deleteProbe
+	}
+	if err := act(ctx, obs, p); err != nil {
+		return fmt.Errorf("%s the pod or the claim %s of the probe of Machine %s: %w", p.decision.Action, p.pod, m.Name, err)
+	}
+	return nil
+}
+
+// deleteProbe deletes the claim too where there may be one: the pod's target is not known once its probe is removed from the NodeType. The claim goes first. Without it: the pod
+// is deleted, the request for the claim fails, and the next reconcile finds no pod that would tell of a claim.
+func deleteProbe(ctx context.Context, obs observation, p probing) error {
+	pod, claim := newProbe(obs.node, p, nil)
+	if len(obs.expectation.Slices) > 0 && obs.served {
 		if err := obs.tenant.Delete(ctx, claim); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete the ResourceClaim %s of the probe of Machine %s: %w", p.pod, m.Name, err)
+			return err
 		}
+	}
+	return client.IgnoreNotFound(obs.tenant.Delete(ctx, pod, client.GracePeriodSeconds(0)))
+}
+
+// createProbe makes the pod before the claim that it waits for, for the same reason.
+func createProbe(ctx context.Context, obs observation, p probing) error {
+	pod, claim := newProbe(obs.node, p, obs.nodeType.Validation.Probe)
+	if err := obs.tenant.Create(ctx, pod); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	if !p.decision.Target.IsClass {
 		return nil
 	}
-	if p.decision.Target.IsClass {
-		if err := obs.tenant.Create(ctx, claim); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("make the ResourceClaim %s of the probe of Machine %s: %w", p.pod, m.Name, err)
-		}
-	}
-	if err := obs.tenant.Create(ctx, pod); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("make the pod %s of the probe of Machine %s: %w", p.pod, m.Name, err)
+	if err := obs.tenant.Create(ctx, claim); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
 	}
 	return nil
 }
@@ -56,7 +68,7 @@ func newProbe(node *corev1.Node, p probing, spec *v1alpha1.ProbeSpec) (*corev1.P
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}},
 	}
 	pod, claim := &corev1.Pod{ObjectMeta: meta}, &resourcev1.ResourceClaim{ObjectMeta: *meta.DeepCopy()}
-	if spec == nil || p.decision.Action != probe.Create {
+	if spec == nil {
 		return pod, claim
 	}
 	container := probeContainer(*spec)

@@ -91,19 +91,9 @@ func (r *Reconciler) judge(ctx, calls context.Context, machine *v1alpha1.Machine
 	if obs.node == nil {
 		return step.Done().Result()
 	}
-	input := obs.input(r.Clock.Now(), machine)
-	input.DeviceClasses = r.deviceClasses(calls, obs, input)
-	if err := cmp.Or(tenantaccess.InterruptionOf(calls), context.Cause(calls)); err != nil {
+	decision, probing, err := r.decide(calls, obs, machine)
+	if err != nil {
 		return step.Retry(err).Result()
-	}
-	decision := verdict.Judge(input)
-	probing, err := r.observeProbe(calls, obs, input, decision)
-	if err = errors.Join(err, tenantaccess.InterruptionOf(calls)); err != nil {
-		return step.Retry(err).Result()
-	}
-	if probing.isNeeded {
-		input.ProbeChecks, input.ProbedAt = probing.decision.Checks, probing.decision.ProbedAt
-		decision = verdict.Judge(input)
 	}
 	if err := r.act(calls, obs, decision); err != nil {
 		return step.Retry(err).Result()
@@ -117,16 +107,36 @@ func (r *Reconciler) judge(ctx, calls context.Context, machine *v1alpha1.Machine
 	if left := firstVerdictDelay(machine, decision, r.Clock.Now()); left > 0 {
 		return step.Wait("a new node may pass its checks before the first verdict is written", left).Result()
 	}
-	// What is done to the pod of a probe is written first. Without it: the manager makes the pod and is killed, the probe is removed from the NodeType, and nobody
-	// knows that there is a pod.
+	return r.writeAndProbe(ctx, calls, obs, machine, decision, probing)
+}
+
+// writeAndProbe writes the verdict, and then does what was decided about the pod of a probe. Without this order: the manager makes the pod and is killed, the probe is
+// removed from the NodeType, and nobody knows that there is a pod.
+func (r *Reconciler) writeAndProbe(ctx, calls context.Context, obs observation, machine *v1alpha1.Machine, decision verdict.Decision, p probing) (reconcile.Result, error) {
 	result, err := r.writeVerdict(ctx, machine, decision)
-	if err != nil {
-		return result, err
+	if err == nil {
+		err = r.actOnProbe(calls, obs, machine, p)
 	}
-	if err := r.actOnProbe(calls, obs, machine, probing); err != nil {
+	if err != nil {
 		return step.Retry(err).Result()
 	}
 	return result, nil
+}
+
+// decide judges the node, and decides about its probe where it has one.
+func (r *Reconciler) decide(calls context.Context, obs observation, machine *v1alpha1.Machine) (verdict.Decision, probing, error) {
+	input := obs.input(r.Clock.Now(), machine)
+	input.DeviceClasses = r.deviceClasses(calls, obs, input)
+	if err := cmp.Or(tenantaccess.InterruptionOf(calls), context.Cause(calls)); err != nil {
+		return verdict.Decision{}, probing{}, err
+	}
+	decision := verdict.Judge(input)
+	p, err := r.observeProbe(calls, obs, input, decision)
+	if err = errors.Join(err, tenantaccess.InterruptionOf(calls)); err != nil || !p.isNeeded {
+		return decision, p, err
+	}
+	input.ProbeChecks, input.ProbedAt = p.decision.Checks, p.decision.ProbedAt
+	return verdict.Judge(input), p, nil
 }
 
 // firstVerdictDelay returns how long the first verdict of a node that has just joined is not written while its checks wait. Most

@@ -118,7 +118,7 @@ func readHolders(ctx context.Context, obs observation) ([]string, error) {
 	for i := range pods.Items {
 		p := &pods.Items[i]
 		isOver := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
-		if _, isProbe := p.Labels[v1alpha1.LabelProbe]; !isOver && !isProbe && holdsDevice(p, obs.expectation) {
+		if _, isProbe := p.Labels[v1alpha1.LabelProbe]; !isOver && !isProbe && hasDevice(p, obs.expectation) {
 			out = append(out, p.Namespace+"/"+p.Name)
 		}
 	}
@@ -126,8 +126,8 @@ func readHolders(ctx context.Context, obs observation) ([]string, error) {
 	return out, nil
 }
 
-// holdsDevice reports whether the pod has a promised extended resource, or any claim.
-func holdsDevice(p *corev1.Pod, e v1alpha1.NodeExpectation) bool {
+// hasDevice reports whether the pod has a promised extended resource, or any claim.
+func hasDevice(p *corev1.Pod, e v1alpha1.NodeExpectation) bool {
 	if len(p.Spec.ResourceClaims) > 0 && len(e.Slices) > 0 {
 		return true
 	}

@@ -98,12 +98,23 @@ func Decide(in Input) Decision {
 	switch {
 	case in.Previous != nil && in.Previous.Admitted:
 		if in.Spec != nil {
-			d.Checks = append(knownChecks(in.Previous), heldChecks(in.Previous)...)
+			d.Checks = keptChecks(in.Previous)
 		}
-	case in.Spec == nil:
+	case in.Spec != nil:
+		d.addTargets(in)
+	}
+	if in.Run != nil && !d.isOfRun(in) {
+		d.removePod(in)
+	}
+	return d
+}
+
+// addTargets adds the checks of all targets, unless the node is judged without the probe.
+func (d *Decision) addTargets(in Input) {
+	switch {
 	case in.Run == nil && !in.IsReady && len(heldChecks(in.Previous)) > 0:
 		// The gate was lifted, and the verdict that admits the node comes next.
-		d.Checks = append(knownChecks(in.Previous), heldChecks(in.Previous)...)
+		d.Checks = keptChecks(in.Previous)
 	case len(in.Holders) > 0 && in.Run == nil:
 		d.Checks = append(knownChecks(in.Previous), newHeldCheck(in.Holders))
 	default:
@@ -111,10 +122,6 @@ func Decide(in Input) Decision {
 			d.addTarget(in, t)
 		}
 	}
-	if in.Run != nil && !d.isOfRun(in) {
-		d.removePod(in)
-	}
-	return d
 }
 
 // Denied returns the decision about a node whose pods may not be read: its verdict waits, and what is known is kept.
@@ -157,7 +164,7 @@ func (d *Decision) addTarget(in Input, t Target) {
 		d.Checks = append(d.Checks, known...)
 		return
 	}
-	if in.Run != nil && in.Run.Target == t.Name && in.Run.BootID == in.BootID && !in.Run.IsDeleted && (in.Run.isOver() || isOverdue(in)) {
+	if hasEnded(in, t) {
 		now := in.Now
 		d.Checks, d.ProbedAt = append(d.Checks, resultChecks(in, t)...), &now
 		return
@@ -165,10 +172,8 @@ func (d *Decision) addTarget(in Input, t Target) {
 	check := v1alpha1.Check{Name: Prefix + t.Name, Result: v1alpha1.CheckWait, Expected: t.text(), Observed: "not made yet", Hint: "the pod is made when every other check passes"}
 	switch {
 	case in.Run != nil && in.Run.Target == t.Name:
-		check.Observed, check.Hint = "the pod is "+strings.ToLower(string(in.Run.Phase)), "kubectl describe pod -A -l "+v1alpha1.LabelProbe
-		if in.Run.Waiting != "" {
-			check.Observed += ": " + printable(in.Run.Waiting)
-		}
+		check.Observed = strings.TrimSuffix("the pod is "+strings.ToLower(string(in.Run.Phase))+": "+printable(in.Run.Waiting), ": ")
+		check.Hint = "kubectl describe pod -A -l " + v1alpha1.LabelProbe
 	case !in.IsReady || in.Run != nil || d.Action == Create:
 	case in.Others >= MaxPods:
 		check.Hint = fmt.Sprintf("%d probes run on other nodes of the cluster, and no more run at the same time", in.Others)
@@ -176,6 +181,12 @@ func (d *Decision) addTarget(in Input, t Target) {
 		d.Action, d.Target, check.Observed, check.Hint = Create, t, "the pod is made", "if it is refused, the manager's log says why; "+rightsHint
 	}
 	d.Checks = append(d.Checks, check)
+}
+
+// hasEnded reports whether the pod of the target has ended in this boot, or has had its time.
+func hasEnded(in Input, t Target) bool {
+	r := in.Run
+	return r != nil && r.Target == t.Name && r.BootID == in.BootID && !r.IsDeleted && (r.isOver() || isOverdue(in))
 }
 
 // isOverdue reports whether the pod has had its time. A pod that nobody schedules, because another scheduler or a quota is in the way, ends only so.
@@ -224,6 +235,11 @@ const (
 	CheckHeld   = Prefix + "not-made"
 	CheckLeft   = Prefix + "pod"
 )
+
+// keptChecks returns what the previous verdict says of the probes.
+func keptChecks(previous *v1alpha1.Verdict) []v1alpha1.Check {
+	return append(knownChecks(previous), heldChecks(previous)...)
+}
 
 // heldChecks returns the check of the previous verdict that says why there was no probe.
 func heldChecks(previous *v1alpha1.Verdict) []v1alpha1.Check {

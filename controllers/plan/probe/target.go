@@ -37,30 +37,37 @@ func Targets(e v1alpha1.NodeExpectation, s v1alpha1.ProbeSpec) []Target {
 	for _, r := range e.Resources {
 		name := string(r.Name)
 		isOwn := name == wellknown.NVIDIAGPU || strings.HasPrefix(name, wellknown.NVIDIAMIGPrefix)
-		if !strings.Contains(name, "/") || r.Quantity.Value() < 1 || isBuiltIn && !isOwn {
-			continue
+		if strings.Contains(name, "/") && r.Quantity.Value() > 0 && (isOwn || !isBuiltIn) {
+			out = append(out, resourceTarget(e, r))
 		}
-		t := Target{Name: name, Count: r.Quantity.Value(), isInstance: strings.HasPrefix(name, wellknown.NVIDIAMIGPrefix) || hasLabel(e, wellknown.LabelMIGStrategy, wellknown.MIGStrategySingle)}
-		if hasLabel(e, wellknown.LabelGPUReplicas, "") {
-			// A plugin that shares GPUs may refuse a pod that asks for more than one share.
-			t.Count = 1
-		}
-		out = append(out, t)
 	}
 	for _, slices := range e.Slices {
 		for _, c := range slices.DeviceClasses {
-			if c.Count < 1 || isBuiltIn && c.Name == wellknown.NVIDIADeviceClassVFIO {
-				continue
+			if c.Count > 0 && !(isBuiltIn && c.Name == wellknown.NVIDIADeviceClassVFIO) {
+				out = append(out, classTarget(c))
 			}
-			t := Target{Name: c.Name, IsClass: true, Count: min(int64(c.Count), maxClaimed), isInstance: c.Name == wellknown.NVIDIADeviceClassMIG}
-			if t.isInstance {
-				// With dynamic MIG the driver publishes every place that an instance can have, and they exclude each other.
-				t.Count = 1
-			}
-			out = append(out, t)
 		}
 	}
 	return out
+}
+
+func resourceTarget(e v1alpha1.NodeExpectation, r v1alpha1.ExpectedResource) Target {
+	name := string(r.Name)
+	t := Target{Name: name, Count: r.Quantity.Value(), isInstance: strings.HasPrefix(name, wellknown.NVIDIAMIGPrefix) || hasLabel(e, wellknown.LabelMIGStrategy, wellknown.MIGStrategySingle)}
+	if hasLabel(e, wellknown.LabelGPUReplicas, "") {
+		// A plugin that shares GPUs may refuse a pod that asks for more than one share.
+		t.Count = 1
+	}
+	return t
+}
+
+func classTarget(c v1alpha1.ExpectedDeviceClass) Target {
+	t := Target{Name: c.Name, IsClass: true, Count: min(int64(c.Count), maxClaimed), isInstance: c.Name == wellknown.NVIDIADeviceClassMIG}
+	if t.isInstance {
+		// With dynamic MIG the driver publishes every place that an instance can have, and they exclude each other.
+		t.Count = 1
+	}
+	return t
 }
 
 func hasLabel(e v1alpha1.NodeExpectation, key, value string) bool {
