@@ -50,6 +50,17 @@ var makeCall = map[tenantcalls.Call]func(context.Context, *Access) error{
 		_, errs := helper.GetPodsForDeletion("n")
 		return errors.Join(errs...)
 	},
+	{Verb: "get", Resource: "pods"}: func(ctx context.Context, a *Access) error {
+		return a.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "p"}, &corev1.Pod{})
+	},
+	{Verb: "create", Resource: "pods"}: func(ctx context.Context, a *Access) error { return a.Client.Create(ctx, inDefault(&corev1.Pod{})) },
+	{Verb: "delete", Resource: "pods"}: func(ctx context.Context, a *Access) error { return a.Client.Delete(ctx, inDefault(&corev1.Pod{})) },
+	{Verb: "create", Resource: "resourceclaims"}: func(ctx context.Context, a *Access) error {
+		return a.Client.Create(ctx, inDefault(&resourcev1.ResourceClaim{}))
+	},
+	{Verb: "delete", Resource: "resourceclaims"}: func(ctx context.Context, a *Access) error {
+		return a.Client.Delete(ctx, inDefault(&resourcev1.ResourceClaim{}))
+	},
 	{Verb: "create", Resource: "pods/eviction"}: func(ctx context.Context, a *Access) error {
 		return a.Clientset.PolicyV1().Evictions("default").Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}})
 	},
@@ -61,6 +72,12 @@ var makeCall = map[tenantcalls.Call]func(context.Context, *Access) error{
 	{Verb: "get", Resource: "deviceclasses"}: func(ctx context.Context, a *Access) error {
 		return a.Client.Get(ctx, client.ObjectKey{Name: "c"}, &resourcev1.DeviceClass{})
 	},
+}
+
+func inDefault[T client.Object](o T) T {
+	o.SetName("n")
+	o.SetNamespace("default")
+	return o
 }
 
 func named[T client.Object](o T) T {

@@ -108,10 +108,13 @@ func waitingText(pod *corev1.Pod) string {
 	return ""
 }
 
+// maxPods is how many pods of a node are read: more than a kubelet runs.
+const maxPods = 500
+
 // readHolders returns the pods that hold devices of the node: those that were there before it booted again.
 func readHolders(ctx context.Context, obs observation) ([]string, error) {
 	var pods corev1.PodList
-	if err := obs.tenant.List(ctx, &pods, client.MatchingFields{"spec.nodeName": obs.node.Name}); err != nil {
+	if err := obs.tenant.List(ctx, &pods, client.MatchingFields{"spec.nodeName": obs.node.Name}, client.Limit(maxPods)); err != nil {
 		return nil, fmt.Errorf("list the pods of Node %s: %w", obs.node.Name, err)
 	}
 	var out []string
