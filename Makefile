@@ -44,7 +44,7 @@ image: $(BIN)/ingot boot $(IMAGE_ARCHITECTURES:%=$(BIN)/linux-%/ingot-manager) #
 		--boot $(BIN)/boot --bootloaders "$$bootloaders" --name '$(IMAGE)' --version '$(VERSION)' $(if $(PUSH),--push) -o $(BIN)/image
 
 .PHONY: boot
-boot: $(BIN)/boot/agent.cpio.zst ## Make the kernel and the ramdisk that servers are installed by, in bin/boot. KERNEL: a package or directory.
+boot: $(BIN)/boot/agent.cpio.zst $(if $(KERNEL_ARM64),boot-arm64) ## Make the kernel and the ramdisk that servers are installed by, in bin/boot. KERNEL, KERNEL_ARM64: packages or directories.
 
 # A kernel that is given is used also when the files are there. The package that apt downloaded stays in bin/kernel: remove it for a newer one.
 $(BIN)/boot/agent.cpio.zst: $(BIN)/ingot $(BIN)/ingot-agent $(if $(KERNEL),FORCE)
@@ -56,6 +56,15 @@ $(BIN)/boot/agent.cpio.zst: $(BIN)/ingot $(BIN)/ingot-agent $(if $(KERNEL),FORCE
 		(cd $(BIN)/kernel && apt-get -q download systemd-boot-efi) && stub=$$(ls $(BIN)/kernel/systemd-boot-efi_*.deb); } || \
 		echo "no EFI stub, so BMCs' virtual media are not served: give EFI_STUB=PATH, the package systemd-boot-efi or its linuxx64.efi.stub"; \
 	$(BIN)/ingot image ramdisk --agent $(BIN)/ingot-agent --kernel "$$kernel" $(FIRMWARE:%=--firmware %) $${stub:+--efi-stub "$$stub"} -o $(BIN)/boot
+
+# For servers with an arm64 processor, which boot by UEFI HTTP boot. Packages of another architecture are given: linux-image-*-arm64_*.deb and
+# systemd-boot-efi_*_arm64.deb of a Debian mirror.
+.PHONY: boot-arm64
+boot-arm64: $(BIN)/ingot
+	@[ -n '$(KERNEL_ARM64)' ] && [ -n '$(EFI_STUB_ARM64)' ] || { echo "give KERNEL_ARM64=PATH, a kernel package such as linux-image-*-arm64_*.deb, and EFI_STUB_ARM64=PATH, the package systemd-boot-efi_*_arm64.deb or its linuxaa64.efi.stub"; exit 1; }
+	@mkdir -p $(BIN)/boot/arm64
+	@GOARCH=arm64 go build -ldflags '$(LDFLAGS)' -o $(BIN)/ingot-agent-arm64 ./cmd/ingot-agent
+	@$(BIN)/ingot image ramdisk --agent $(BIN)/ingot-agent-arm64 --kernel '$(KERNEL_ARM64)' $(FIRMWARE:%=--firmware %) --efi-stub '$(EFI_STUB_ARM64)' -o $(BIN)/boot/arm64
 
 .PHONY: node-programs
 node-programs: $(BIN)/node-programs/kubectl ## Build what test nodes run: kubelet, containerd and their tools, in bin/node-programs.

@@ -6,10 +6,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"sync"
 
 	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 	"github.com/ingot-dev/ingot/imagebuilder/iso"
 	"github.com/ingot-dev/ingot/imagebuilder/uki"
 )
@@ -22,6 +24,8 @@ type mediaMaker struct {
 	stub           string
 	files          fs.FS
 	kernel, initrd string
+	// name is that of the program on a CD, which is firmware's default for the architecture.
+	name string
 
 	mu sync.Mutex
 	// made are the files that template and layout were made of. They are made again when a file has been replaced.
@@ -30,29 +34,42 @@ type mediaMaker struct {
 	layout   *iso.Layout
 }
 
-// bootImages makes images of the kernel command line: a CD image that boots the agent, and an EFI program that does. Both are nil when there is no EFI
-// stub to make them with.
-type bootImages struct {
-	medium, program func(commandLine string) (io.ReadSeeker, error)
-}
-
-// newBootImages returns the images that the settings allow.
-func newBootImages(boot settings.Boot) bootImages {
+// bootFiles returns the files and images that boot servers with an amd64 processor. There are no images without an EFI stub to make them with.
+func bootFiles(boot settings.Boot) netboot.BootFiles {
+	out := netboot.BootFiles{Kernel: boot.Kernel, Initrd: boot.Initrd}
 	stub := boot.EFIStub
 	if stub == "" {
 		stub = filepath.Join(boot.Files, settings.EFIStubFile)
-		if _, err := os.Stat(stub); errors.Is(err, fs.ErrNotExist) {
-			return bootImages{}
-		}
 	}
-	m := &mediaMaker{stub: stub, files: os.DirFS(boot.Files), kernel: boot.Kernel, initrd: boot.Initrd}
-	return bootImages{medium: m.medium, program: func(commandLine string) (io.ReadSeeker, error) {
+	addImages(&out, boot, stub, "BOOTX64.EFI")
+	return out
+}
+
+// bootFilesARM64 returns those for arm64, which are in a folder of their own; the zero value: there are none.
+func bootFilesARM64(boot settings.Boot) netboot.BootFiles {
+	kernel := path.Join(settings.FolderARM64, boot.Kernel)
+	if _, err := os.Stat(filepath.Join(boot.Files, kernel)); errors.Is(err, fs.ErrNotExist) {
+		return netboot.BootFiles{}
+	}
+	out := netboot.BootFiles{Kernel: kernel, Initrd: path.Join(settings.FolderARM64, boot.Initrd)}
+	addImages(&out, boot, filepath.Join(boot.Files, settings.FolderARM64, settings.EFIStubFileARM64), "BOOTAA64.EFI")
+	return out
+}
+
+// addImages adds what makes images of the files: a CD image, on which the program has the name, and the program itself.
+func addImages(to *netboot.BootFiles, boot settings.Boot, stub, name string) {
+	if _, err := os.Stat(stub); boot.EFIStub == "" && errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	m := &mediaMaker{stub: stub, files: os.DirFS(boot.Files), kernel: to.Kernel, initrd: to.Initrd, name: name}
+	to.Media = m.medium
+	to.Program = func(commandLine string) (io.ReadSeeker, error) {
 		program, _, err := m.program(commandLine)
 		if err != nil {
 			return nil, err
 		}
 		return program, nil
-	}}
+	}
 }
 
 // program returns the EFI program that boots the agent with the command line, and the layout of a CD with it. The files are read when it is read.
@@ -116,7 +133,7 @@ func (m *mediaMaker) prepare() error {
 	if err != nil {
 		return err
 	}
-	layout, err := iso.New("BOOTX64.EFI", template.Size())
+	layout, err := iso.New(m.name, template.Size())
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,8 @@ package operator
 
 import (
 	"bytes"
+	"debug/pe"
+	"encoding/binary"
 	"io"
 	"os"
 	"path/filepath"
@@ -46,14 +48,14 @@ func readMedium(t *testing.T, media func(string) (io.ReadSeeker, error), command
 
 func TestMediaAreMadeOfTheFilesBesideTheKernel(t *testing.T) {
 	boot := bootFolder(t)
-	media := newBootImages(boot).medium
+	media := bootFiles(boot).Media
 	content := readMedium(t, media, "ingot.token=one")
 	for _, want := range []string{"ingot.token=one", "initrd-one", "PRETTY_NAME=\"Ingot agent\""} {
 		if !bytes.Contains(content, []byte(want)) {
 			t.Errorf("the medium has no %q", want)
 		}
 	}
-	program := readMedium(t, newBootImages(boot).program, "ingot.token=one")
+	program := readMedium(t, bootFiles(boot).Program, "ingot.token=one")
 	if !bytes.HasPrefix(program, []byte("MZ")) || !bytes.Contains(content, program) {
 		t.Error("the program is none of EFI, or not the one that is on the medium")
 	}
@@ -74,16 +76,57 @@ func TestMediaAreMadeOfTheFilesBesideTheKernel(t *testing.T) {
 func TestWithoutAStubThereAreNoMedia(t *testing.T) {
 	boot := settings.Default().Boot
 	boot.Files = t.TempDir()
-	if newBootImages(boot).medium != nil {
+	if bootFiles(boot).Media != nil {
 		t.Error("media without a stub")
 	}
 	// A stub that the configuration names is missed by name.
 	boot.EFIStub = filepath.Join(boot.Files, "other.stub")
-	media := newBootImages(boot).medium
+	media := bootFiles(boot).Media
 	if media == nil {
 		t.Fatal("the configured stub is ignored")
 	}
 	if _, err := media(""); err == nil {
 		t.Error("a medium without a stub")
+	}
+}
+
+func TestFilesOfARM64AreInAFolderOfTheirOwn(t *testing.T) {
+	boot := bootFolder(t)
+	if files := bootFilesARM64(boot); files.Kernel != "" || files.Program != nil {
+		t.Errorf("without the folder: %+v", files)
+	}
+	if err := os.Mkdir(filepath.Join(boot.Files, settings.FolderARM64), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	stub, err := os.ReadFile(filepath.Join(boot.Files, settings.EFIStubFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What makes a program asks the stub for its machine, and compares the kernel's with it.
+	const offsetSignature, machineARM64 = 0x3c, 0xaa64
+	binary.LittleEndian.PutUint16(stub[binary.LittleEndian.Uint32(stub[offsetSignature:])+4:], machineARM64)
+	for name, content := range map[string][]byte{boot.Kernel: stub, boot.Initrd: []byte("initrd-arm64")} {
+		if err := os.WriteFile(filepath.Join(boot.Files, settings.FolderARM64, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if files := bootFilesARM64(boot); files.Kernel != "arm64/"+boot.Kernel || files.Initrd != "arm64/"+boot.Initrd || files.Program != nil || files.Media != nil {
+		t.Errorf("without a stub: %+v", files)
+	}
+	if err := os.WriteFile(filepath.Join(boot.Files, settings.FolderARM64, settings.EFIStubFileARM64), stub, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files := bootFilesARM64(boot)
+	program, err := pe.NewFile(bytes.NewReader(readMedium(t, files.Program, "ingot.token=one")))
+	if err != nil || program.Machine != machineARM64 {
+		t.Fatalf("%+v, %v", program, err)
+	}
+	for name, want := range map[string]string{".cmdline": "ingot.token=one", ".initrd": "initrd-arm64"} {
+		if content, err := program.Section(name).Data(); err != nil || !bytes.HasPrefix(content, []byte(want)) {
+			t.Errorf("section %s: %v", name, err)
+		}
+	}
+	if medium := readMedium(t, files.Media, "ingot.token=one"); !bytes.Contains(medium, []byte("initrd-arm64")) || !bytes.Contains(medium, []byte("BOOTAA64EFI")) {
+		t.Error("the medium has not the program of arm64 by its name")
 	}
 }

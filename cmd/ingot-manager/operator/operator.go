@@ -218,11 +218,11 @@ func newBootKey(mgr ctrl.Manager, s settings.Settings) *bootKey {
 }
 
 func newBootService(mgr ctrl.Manager, s settings.Settings, store netboot.Store, key *bootKey, tls bootTLS, logs *agentlogs.Keeper, book *strangerbook.Book, log *slog.Logger) (*bootServer, error) {
-	images := newBootImages(s.Boot)
+	amd64 := bootFiles(s.Boot)
 	options := netboot.Options{
-		Store: store, Key: key.get, BaseURL: s.Boot.URL, HostSettings: bootSettingsOfHost(mgr.GetCache(), tls.port), Files: os.DirFS(s.Boot.Files), Kernel: s.Boot.Kernel, Initrd: s.Boot.Initrd,
+		Store: store, Key: key.get, BaseURL: s.Boot.URL, HostSettings: bootSettingsOfHost(mgr.GetCache(), tls.port), Files: os.DirFS(s.Boot.Files), Kernel: amd64.Kernel, Initrd: amd64.Initrd,
 		KernelArguments: s.Boot.KernelArguments, Log: log.With("logger", "boot"), ProgressInterval: s.Boot.ProgressInterval.Duration,
-		Timeouts: s.InstallerTimeouts(), Count: sessions.CountBootEvent, Logs: logs, Media: images.medium, Program: images.program,
+		Timeouts: s.InstallerTimeouts(), Count: sessions.CountBootEvent, Logs: logs, Media: amd64.Media, Program: amd64.Program, ARM64: bootFilesARM64(s.Boot),
 		NoteStranger: func(mac, address string) {
 			book.Note(strangers.Sighting{MAC: mac, Asked: strangers.AskedBootDocument, From: address})
 		},

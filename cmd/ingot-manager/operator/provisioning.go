@@ -49,6 +49,8 @@ type provisioning struct {
 	store    *sessions.Store
 	// hostSettings finds the boot service's URL of a host.
 	hostSettings func(context.Context, netboot.Session) (netboot.HostSettings, error)
+	// hasProgramARM64 means that the boot service makes EFI programs of the agent for servers with an arm64 processor.
+	hasProgramARM64 bool
 	// books are the leased addresses of each subnet.
 	books []subnetBook
 	// noteStranger is told of requests of servers that are nobody's.
@@ -65,7 +67,8 @@ type subnetBook struct {
 }
 
 func newProvisioning(mgr ctrl.Manager, s settings.Settings, store *sessions.Store, noteStranger func(strangers.Sighting), log *slog.Logger) (*provisioning, error) {
-	p := &provisioning{settings: s.Boot.Network, bootURL: s.Boot.URL, store: store, hostSettings: bootSettingsOfHost(mgr.GetCache(), ""), noteStranger: noteStranger, log: log}
+	p := &provisioning{settings: s.Boot.Network, bootURL: s.Boot.URL, store: store, hostSettings: bootSettingsOfHost(mgr.GetCache(), ""), noteStranger: noteStranger, log: log,
+		hasProgramARM64: bootFilesARM64(s.Boot).Program != nil}
 	for i, subnet := range s.Boot.Network.Subnets {
 		parsed, err := subnet.Parse()
 		if err != nil {
@@ -197,6 +200,9 @@ func (p *provisioning) programs() map[iana.Arch]dhcp.Program {
 		for _, arch := range program.byHTTP {
 			out[arch] = dhcp.Program{Path: programsPath + program.file}
 		}
+	}
+	if p.hasProgramARM64 {
+		out[iana.EFI_ARM64_HTTP] = dhcp.Program{OwnFile: netboot.ProgramARM64}
 	}
 	return out
 }

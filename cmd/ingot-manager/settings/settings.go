@@ -25,6 +25,13 @@ const (
 // EFIStubFile is the EFI stub in the folder of the agent's kernel, where `ingot image ramdisk --efi-stub` puts it.
 const EFIStubFile = "linuxx64.efi.stub"
 
+// FolderARM64 is the folder below that of the agent's kernel with the files for servers with an arm64 processor, of the same names, and EFIStubFileARM64 the
+// EFI stub there.
+const (
+	FolderARM64      = "arm64"
+	EFIStubFileARM64 = "linuxaa64.efi.stub"
+)
+
 // Settings are the contents of the configuration file. Durations are written as "30s".
 type Settings struct {
 	APIVersion string `json:"apiVersion"`

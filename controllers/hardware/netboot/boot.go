@@ -49,8 +49,14 @@ const (
 
 // serveFile serves the file with the file itself as the source: then the kernel copies it to the connection (sendfile(2)), which takes two thirds of
 // the processor time. http.ServeFileFS wraps the file, and copies it through the program's memory.
-func (s *Service) serveFile(name string) http.HandlerFunc {
+func (s *Service) serveFile(nameOf func(BootFiles) string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		name := nameOf(s.filesFor(r.URL.Query().Get("arch")))
+		if name == "" {
+			s.options.Log.Error("a server with an arm64 processor asks for a kernel, and the boot service has none for it: make one with `make boot KERNEL_ARM64=PACKAGE`", "from", addressOf(r))
+			http.Error(w, "there is no kernel of that architecture", http.StatusNotFound)
+			return
+		}
 		file, err := s.options.Files.Open(name)
 		if err != nil {
 			s.options.Log.Error("a server asks for a file of the agent that cannot be opened: look at the directory boot.files", "file", name, "error", err)
@@ -120,61 +126,94 @@ type limitedError struct{ wait time.Duration }
 // Error implements error.
 func (e *limitedError) Error() string { return fmt.Sprintf("too many requests: wait %s", e.wait) }
 
+// bootAnswer is what a server that asks what to boot gets.
+type bootAnswer struct {
+	kind    scriptKind
+	session Session
+	// key and settings are set for the kinds boot and wait.
+	key      []byte
+	settings HostSettings
+	now      time.Time
+}
+
 // prepareBootDocument returns the boot document for the server with the MAC address, and counts the boot when it boots the agent.
 func (s *Service) prepareBootDocument(ctx context.Context, mac string, request bootRequest) (string, error) {
+	answer, err := s.answerBoot(ctx, mac, request)
+	if err != nil {
+		return "", err
+	}
+	switch answer.kind {
+	case scriptBoot:
+		return s.bootScript(answer.session, answer.key, answer.settings, answer.now), nil
+	case scriptWait:
+		return s.waitScript(answer.settings.URL, mac), nil
+	case scriptHold:
+		return holdScript, nil
+	}
+	return exitScript, nil
+}
+
+// answerBoot returns what the server with the MAC address boots, and counts the boot when it is the agent.
+func (s *Service) answerBoot(ctx context.Context, mac string, request bootRequest) (bootAnswer, error) {
 	now := s.options.Clock()
 	wait, isKnown := s.limits.takeKnown(mac, now)
 	if wait > 0 {
-		return "", &limitedError{wait}
+		return bootAnswer{}, &limitedError{wait}
 	}
 	session, err := s.options.Store.ByMAC(ctx, mac)
 	if hardware.KindOf(err) == hardware.NotFound {
-		return s.prepareStrangersDocument(mac, request.address, now)
+		return s.answerStranger(mac, request.address, now)
 	}
 	if !isKnown {
 		s.limits.addHost(mac, now)
 	}
 	if err != nil {
-		return "", fmt.Errorf("finding the host: %w", err)
+		return bootAnswer{}, fmt.Errorf("finding the host: %w", err)
 	}
 	kind := s.scriptKindFor(session, mac, now)
-	if kind == scriptBoot || kind == scriptWait {
-		return s.prepareAgentDocument(ctx, session, mac, request, now)
+	if request.isForSize {
+		if kind == scriptBoot {
+			kind = scriptHold
+		}
+		return bootAnswer{kind: kind, session: session}, nil
 	}
-	return s.fixedScript(session, kind), nil
+	if kind == scriptBoot || kind == scriptWait {
+		return s.answerOpen(ctx, session, mac, request, now)
+	}
+	return s.answerWithoutBoot(session, kind), nil
 }
 
-// prepareStrangersDocument returns the boot document for a server whose MAC address is nobody's.
-func (s *Service) prepareStrangersDocument(mac, address string, now time.Time) (string, error) {
+// answerStranger returns the answer for a server whose MAC address is nobody's.
+func (s *Service) answerStranger(mac, address string, now time.Time) (bootAnswer, error) {
 	s.limits.removeHost(mac)
 	if wait := s.limits.takeStranger(now); wait > 0 {
-		return "", &limitedError{wait}
+		return bootAnswer{}, &limitedError{wait}
 	}
 	s.options.Count(EventStranger)
 	s.options.NoteStranger(mac, address)
 	// Anybody can ask with any address, so that a line for each would let a neighbour fill the log. The strangers are listed elsewhere.
 	s.options.Log.Debug("a server that is nobody's asked for a boot document", "mac", mac, "from", address)
-	return exitScript, nil
+	return bootAnswer{kind: scriptExit}, nil
 }
 
-// prepareAgentDocument returns the boot document for a server whose attempt is open.
-func (s *Service) prepareAgentDocument(ctx context.Context, session Session, mac string, request bootRequest, now time.Time) (string, error) {
+// answerOpen returns the answer for a server whose attempt is open.
+func (s *Service) answerOpen(ctx context.Context, session Session, mac string, request bootRequest, now time.Time) (bootAnswer, error) {
 	// Key and URL are read before the boot is counted. Otherwise a server whose document cannot be made would use up its boots
 	// by asking again, and its attempt would fail with BootLoop.
 	key, err := s.signingKey(ctx)
 	if err != nil {
-		return "", err
+		return bootAnswer{}, err
 	}
 	settings, err := s.hostSettings(ctx, session)
 	if err != nil {
-		return "", err
+		return bootAnswer{}, err
 	}
 	kind, address := scriptBoot, request.address
 	session, err = s.options.Store.Update(ctx, session.HostUID, func(latest *Session) error {
 		switch kind = s.scriptKindFor(*latest, mac, now); kind {
 		case scriptBoot:
 			s.addLoadFailure(latest, request, settings.URL, now)
-			kind = s.countBoot(latest, address, settings.URL, now)
+			kind = s.countBoot(latest, request, settings.URL, now)
 		case scriptWait:
 			s.addFinding(&latest.Findings.BootRequestedAgain, now, "a boot document was requested from %s while the agent at %s, which registered at %s, is at work: "+
 				"either the server has rebooted, or another server uses its MAC address %s; it is served when the agent is silent or the BMC reports a loss of power",
@@ -183,29 +222,26 @@ func (s *Service) prepareAgentDocument(ctx context.Context, session Session, mac
 		return nil
 	})
 	if err != nil {
-		return "", fmt.Errorf("counting the boot: %w", err)
+		return bootAnswer{}, fmt.Errorf("counting the boot: %w", err)
 	}
 	switch kind {
 	case scriptBoot:
 		s.options.Count(string(kind))
 		s.log(session).Info("boot document served", "boot", session.Boots, "from", address)
-		return s.bootScript(session, key, settings, now), nil
 	case scriptWait:
 		s.options.Count(string(kind))
 		s.log(session).Warn("boot document refused while the agent is at work", "boot", session.Boots, "from", address, "agent", session.Agent.Address)
-		return s.waitScript(settings.URL, mac), nil
+	default:
+		return s.answerWithoutBoot(session, kind), nil
 	}
-	return s.fixedScript(session, kind), nil
+	return bootAnswer{kind: kind, session: session, key: key, settings: settings, now: now}, nil
 }
 
-// fixedScript returns the boot document that boots no agent.
-func (s *Service) fixedScript(session Session, kind scriptKind) string {
+// answerWithoutBoot returns an answer of a kind that boots no agent.
+func (s *Service) answerWithoutBoot(session Session, kind scriptKind) bootAnswer {
 	s.options.Count(string(kind))
 	s.log(session).Info("boot document without a boot", "script", kind, "state", session.State, "reason", session.Reason)
-	if kind == scriptHold {
-		return holdScript
-	}
-	return exitScript
+	return bootAnswer{kind: kind, session: session}
 }
 
 // scriptKindFor returns the boot document for the server with the MAC address.
@@ -238,7 +274,8 @@ func (s *Service) scriptKindFor(session Session, mac string, now time.Time) scri
 
 // countBoot counts one more boot document and returns the document to serve. It fails the attempt when there are too many. Who asked for one is
 // known by an address only: another machine on the network may ask with the server's MAC address.
-func (s *Service) countBoot(session *Session, address, base string, now time.Time) scriptKind {
+func (s *Service) countBoot(session *Session, request bootRequest, base string, now time.Time) scriptKind {
+	address := request.address
 	session.Boots++
 	if session.Boots-session.ImageBoots > maxBoots {
 		session.State, session.Reason = hardware.AttemptFailed, hardware.ReasonBootLoop
@@ -258,6 +295,9 @@ func (s *Service) countBoot(session *Session, address, base string, now time.Tim
 	}
 	session.Step, session.StepAt, session.StepDeadline = hardware.StepLoading, now, now.Add(s.options.Timeouts.OfStep(hardware.StepLoading))
 	session.Agent, session.KernelAwaited, session.KernelFetchedAt = Agent{}, KernelAwaited{At: now, URL: base}, time.Time{}
+	if request.hasKernel {
+		session.KernelAwaited, session.KernelFetchedAt = KernelAwaited{}, now
+	}
 	session.DoneBytes, session.TotalBytes = 0, 0
 	return scriptBoot
 }
@@ -272,9 +312,9 @@ func (s *Service) bootScript(session Session, key []byte, settings HostSettings,
 	arguments := append([]string{"initrd=initrd"}, s.agentArguments(session, key, settings, now)...)
 	return fmt.Sprintf(`#!ipxe
 set failed kernel
-kernel %[1]s/files/kernel?mac=%[3]s&boot=%[4]d %[2]s || goto failed
+kernel %[1]s/files/kernel?mac=%[3]s&boot=%[4]d&arch=${buildarch} %[2]s || goto failed
 set failed initrd
-initrd --name initrd %[1]s/files/initrd || goto failed
+initrd --name initrd %[1]s/files/initrd?arch=${buildarch} || goto failed
 set failed boot
 boot || goto failed
 :failed

@@ -36,6 +36,10 @@ type bootRequest struct {
 	address string
 	// failure is what the server could not load with its last document.
 	failure loadFailure
+	// hasKernel means that the answer has the kernel in it, as an EFI program has.
+	hasKernel bool
+	// isForSize means that the server asks for the size of the answer only.
+	isForSize bool
 }
 
 // loadFailure is what a boot script says in its request for a further boot document; the zero value: nothing failed.

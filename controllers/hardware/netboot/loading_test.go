@@ -16,7 +16,7 @@ func TestAServerSaysWhatItCouldNotLoad(t *testing.T) {
 	s := newSite(t)
 	s.settings.URL = "http://10.9.9.9:8090"
 	_, script := s.get("/boot/0c:42:a1:00:00:0a")
-	for _, want := range []string{"kernel http://10.9.9.9:8090/files/kernel?mac=0c:42:a1:00:00:0a&boot=1 ", "\nchain --replace --autofree /boot/0c:42:a1:00:00:0a?failed=${failed}&errno=${error} ||\n"} {
+	for _, want := range []string{"kernel http://10.9.9.9:8090/files/kernel?mac=0c:42:a1:00:00:0a&boot=1&arch=${buildarch} ", "\nchain --replace --autofree /boot/0c:42:a1:00:00:0a?failed=${failed}&errno=${error} ||\n"} {
 		if !strings.Contains(script, want) {
 			t.Errorf("the script lacks %q:\n%s", want, script)
 		}

@@ -16,18 +16,18 @@ type ownImage struct {
 	context string
 	// file is the last part of the URL, and contentType what is told to firmware (EDK II takes an EFI program by either).
 	file, contentType string
-	// make returns the image with the kernel command line; nil: none are made.
-	make func(commandLine string) (io.ReadSeeker, error)
+	// maker returns the function that makes the image with the kernel command line; nil: none are made.
+	maker func(BootFiles) func(commandLine string) (io.ReadSeeker, error)
 }
 
 // medium is the CD image that a BMC presents to the server.
 func (s *Service) medium() ownImage {
-	return ownImage{context: "ingot boot medium v1\x00", file: hardware.MediaFileName, contentType: "application/octet-stream", make: s.options.Media}
+	return ownImage{context: "ingot boot medium v1\x00", file: hardware.MediaFileName, contentType: "application/octet-stream", maker: func(f BootFiles) func(string) (io.ReadSeeker, error) { return f.Media }}
 }
 
 // program is the EFI program that the server's firmware loads from a pinned URL.
 func (s *Service) program() ownImage {
-	return ownImage{context: "ingot boot program v1\x00", file: hardware.PinnedFileName, contentType: "application/efi", make: s.options.Program}
+	return ownImage{context: "ingot boot program v1\x00", file: hardware.PinnedFileName, contentType: contentTypeEFI, maker: func(f BootFiles) func(string) (io.ReadSeeker, error) { return f.Program }}
 }
 
 // MediaURLs returns the URLs of the CD image for the boot of the session's attempt with the number, by HTTP and by HTTPS. They are secrets: who has one
@@ -54,11 +54,12 @@ func (s *Service) imageURLs(ctx context.Context, image ownImage, session Session
 func (s *Service) imagePath(ctx context.Context, image ownImage, session Session, boot int) (string, HostSettings, error) {
 	const op = "make a boot image"
 	target := session.Namespace + "/" + session.Name
-	if image.make == nil {
-		return "", HostSettings{}, hardware.Errorf(hardware.Unsupported, op, target, "the boot service has no EFI stub, linuxx64.efi.stub, beside its kernel: make its files with --efi-stub, or set boot.efiStub of the manager's configuration")
+	make := image.maker(s.filesOf(session))
+	if make == nil {
+		return "", HostSettings{}, hardware.Errorf(hardware.Unsupported, op, target, "%s", noProgram(session))
 	}
 	// An image that cannot be made is found now, and not by the BMC, which would report a server that does not answer.
-	if _, err := image.make(""); err != nil {
+	if _, err := make(""); err != nil {
 		return "", HostSettings{}, hardware.Errorf(hardware.Invalid, op, target, "%w", err)
 	}
 	key, err := s.signingKey(ctx)
@@ -87,12 +88,12 @@ func (s *Service) serveImage(image ownImage) http.HandlerFunc {
 			return
 		}
 		claims, err := verifyClaims(key, image.context, r.PathValue("secret"), now)
-		if err != nil || image.make == nil {
+		if err != nil {
 			http.NotFound(w, r)
 			return
 		}
 		session, err := s.options.Store.CachedByUID(ctx, claims.hostUID)
-		if hardware.KindOf(err) == hardware.NotFound || err == nil && !isImageCurrent(session, claims, now) {
+		if hardware.KindOf(err) == hardware.NotFound || err == nil && (!isImageCurrent(session, claims, now) || image.maker(s.filesOf(session)) == nil) {
 			http.NotFound(w, r)
 			return
 		}
@@ -126,7 +127,7 @@ func (s *Service) writeImage(ctx context.Context, w http.ResponseWriter, r *http
 		}
 	}
 	session.Boots = boot
-	image, err := kind.make(strings.Join(s.agentArguments(session, key, settings, session.Since), " "))
+	image, err := kind.maker(s.filesOf(session))(strings.Join(s.agentArguments(session, key, settings, session.Since), " "))
 	if err != nil {
 		return err
 	}

@@ -64,6 +64,8 @@ type Options struct {
 	Media func(commandLine string) (io.ReadSeeker, error)
 	// Program returns the EFI program that does the same; nil: there are none, and ProgramURLs fails with Unsupported.
 	Program func(commandLine string) (io.ReadSeeker, error)
+	// ARM64 are the files of servers with that architecture; the zero value: there are none. Kernel, Initrd, Media and Program are those of amd64.
+	ARM64 BootFiles
 	// KernelArguments are added to the command line of the kernel, such as "console=ttyS0,115200".
 	KernelArguments []string
 	// Log receives one line for each boot document, refusal and result; nil means no log.
@@ -79,6 +81,12 @@ type Options struct {
 	// Timeouts are those of the Installer, which the deadlines of the steps are computed by. Values that are not positive are replaced by the
 	// defaults.
 	Timeouts hardware.Timeouts
+}
+
+// BootFiles boot the agent on servers of one architecture. The fields are those of Options.
+type BootFiles struct {
+	Kernel, Initrd string
+	Media, Program func(commandLine string) (io.ReadSeeker, error)
 }
 
 // HostSettings are what is configured for one host.
@@ -133,8 +141,9 @@ func New(options Options) (*Service, error) {
 	s := &Service{options: options, mux: http.NewServeMux(), reports: map[string]agentReport{}}
 	s.mux.HandleFunc("GET /boot/{mac}", withTimeout(s.serveBootDocument))
 	s.mux.HandleFunc("GET "+PathIdentity, withTimeout(s.serveIdentity))
-	s.mux.HandleFunc("GET "+pathKernel, s.noteKernelRequest(s.serveFile(s.options.Kernel)))
-	s.mux.HandleFunc("GET /files/initrd", s.serveFile(s.options.Initrd))
+	s.mux.HandleFunc("GET /boot/{mac}/"+ProgramARM64, withTimeout(s.serveBootProgram))
+	s.mux.HandleFunc("GET "+pathKernel, s.noteKernelRequest(s.serveFile(func(f BootFiles) string { return f.Kernel })))
+	s.mux.HandleFunc("GET /files/initrd", s.serveFile(func(f BootFiles) string { return f.Initrd }))
 	for _, image := range []ownImage{s.medium(), s.program()} {
 		s.mux.HandleFunc("GET /media/{secret}/"+image.file, s.serveImage(image))
 	}
@@ -154,7 +163,11 @@ func (o Options) validate() error {
 	if !isBaseURL(o.BaseURL) {
 		return fmt.Errorf("base URL %q: expected http://HOST:PORT without credentials, query and trailing slash", o.BaseURL)
 	}
-	for _, name := range []string{o.Kernel, o.Initrd} {
+	names := []string{o.Kernel, o.Initrd}
+	if o.ARM64.Kernel != "" {
+		names = append(names, o.ARM64.Kernel, o.ARM64.Initrd)
+	}
+	for _, name := range names {
 		if _, err := fs.Stat(o.Files, name); err != nil {
 			return fmt.Errorf("the agent's boot file: %w", err)
 		}

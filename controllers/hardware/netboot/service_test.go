@@ -195,7 +195,7 @@ func (s *site) host() *Session { return s.store.sessions["host-a"] }
 func TestTheBootDocumentLoadsTheAgentWithATokenForThisBoot(t *testing.T) {
 	s := newSite(t)
 	_, script := s.get("/boot/0c:42:a1:00:00:0a")
-	for _, want := range []string{"#!ipxe\n", "kernel " + s.url + "/files/kernel?mac=0c:42:a1:00:00:0a&boot=1 initrd=initrd ingot.url=" + s.url + " ingot.token=", " ingot.mac=0c:42:a1:00:00:0a ", " ingot.attempt=", " ingot.time=", " ingot.deadline=", " console=ttyS0 ",
+	for _, want := range []string{"#!ipxe\n", "kernel " + s.url + "/files/kernel?mac=0c:42:a1:00:00:0a&boot=1&arch=${buildarch} initrd=initrd ingot.url=" + s.url + " ingot.token=", " ingot.mac=0c:42:a1:00:00:0a ", " ingot.attempt=", " ingot.time=", " ingot.deadline=", " console=ttyS0 ",
 		"initrd --name initrd " + s.url + "/files/initrd", "\nboot"} {
 		if !strings.Contains(script, want) {
 			t.Errorf("the script lacks %q:\n%s", want, script)

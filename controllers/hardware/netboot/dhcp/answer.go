@@ -40,6 +40,9 @@ type Program struct {
 	File string
 	// Path is where the boot service serves it, below the URL that the host reaches it at, for UEFI HTTP boot: "/programs/snponly.efi".
 	Path string
+	// OwnFile is the last part of the URL of a program that the boot service makes for each host, which is below that of its boot document, for UEFI HTTP
+	// boot: "arm64.efi".
+	OwnFile string
 }
 
 // Options that are set as they are on the wire.
@@ -187,7 +190,7 @@ func (n Network) hasBoot(request *dhcpv4.DHCPv4, stage Stage) bool {
 	case StageIPXE:
 		return true
 	case StageHTTP:
-		return found && program.Path != ""
+		return found && (program.Path != "" || program.OwnFile != "")
 	case StagePXE:
 		return found && program.File != ""
 	}
@@ -202,16 +205,25 @@ func (n Network) addBoot(reply, request *dhcpv4.DHCPv4, stage Stage) {
 		n.addVendor(reply, request, vendorPXE)
 		// Without no-pxedhcp iPXE waits some seconds for an answer from port 4011.
 		reply.UpdateOption(dhcpv4.OptGeneric(optionIPXE, []byte{encapsulatedNoPXE, 1, 1}))
-		setBootFile(reply, n.BootURL+"/boot/"+request.ClientHWAddr.String())
+		setBootFile(reply, n.documentURL(request))
 	case StageHTTP:
 		n.addVendor(reply, request, vendorHTTP)
-		setBootFile(reply, n.BootURL+program.Path)
+		if program.OwnFile != "" {
+			setBootFile(reply, n.documentURL(request)+"/"+program.OwnFile)
+		} else {
+			setBootFile(reply, n.BootURL+program.Path)
+		}
 	case StagePXE:
 		n.addVendor(reply, request, vendorPXE)
 		reply.UpdateOption(dhcpv4.OptGeneric(optionPXEVendor, []byte{pxeDiscoveryControl, 1, 8, 255}))
 		reply.UpdateOption(dhcpv4.OptTFTPServerName(n.Server.String()))
 		setBootFile(reply, program.File)
 	}
+}
+
+// documentURL returns the URL of the client's boot document.
+func (n Network) documentURL(request *dhcpv4.DHCPv4) string {
+	return n.BootURL + "/boot/" + request.ClientHWAddr.String()
 }
 
 // programFor returns the program for the first architecture of the client that has one.

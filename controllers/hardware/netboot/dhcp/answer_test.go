@@ -24,6 +24,7 @@ func network(lease *dhcp.LeaseSettings) dhcp.Network {
 		Server: server, BootURL: "http://10.20.0.2:8090", Lease: lease,
 		Programs: map[iana.Arch]dhcp.Program{
 			iana.EFI_X86_64: {File: "snponly.efi"}, iana.EFI_X86_64_HTTP: {Path: "/programs/snponly.efi"}, iana.INTEL_X86PC: {File: "undionly.kpxe"},
+			iana.EFI_ARM64_HTTP: {OwnFile: "arm64.efi"},
 		},
 	}
 }
@@ -60,6 +61,7 @@ func TestEachStageGetsWhatItCanBoot(t *testing.T) {
 		{"UEFI PXE", class("PXEClient:Arch:00007:UNDI:003000", iana.EFI_X86_64), "snponly.efi", "PXEClient"},
 		{"BIOS PXE", class("PXEClient:Arch:00000:UNDI:002001", iana.INTEL_X86PC), "undionly.kpxe", "PXEClient"},
 		{"UEFI HTTP boot", class("HTTPClient:Arch:00016:UNDI:003001", iana.EFI_X86_64_HTTP), "http://10.20.0.2:8090/programs/snponly.efi", "HTTPClient"},
+		{"UEFI HTTP boot of arm64", class("HTTPClient:Arch:00019:UNDI:003001", iana.EFI_ARM64_HTTP), "http://10.20.0.2:8090/boot/52:54:00:aa:00:01/arm64.efi", "HTTPClient"},
 		{"iPXE", ipxe, "http://10.20.0.2:8090/boot/52:54:00:aa:00:01", "PXEClient"},
 		{"an operating system", nil, "", ""},
 		{"an architecture without a program", class("PXEClient:Arch:00011", iana.EFI_ARM64), "", ""},
