@@ -45,6 +45,8 @@ const bootMAC = "52:54:00:aa:00:01"
 const (
 	firmwareCode = "/usr/share/OVMF/OVMF_CODE_4M.fd"
 	firmwareVars = "/usr/share/OVMF/OVMF_VARS_4M.fd"
+	codeARM64    = "/usr/share/AAVMF/AAVMF_CODE.fd"
+	varsARM64    = "/usr/share/AAVMF/AAVMF_VARS.fd"
 	programs     = "/usr/lib/ipxe"
 )
 
@@ -76,6 +78,12 @@ func needVirtualServers(t *testing.T, v variant) (bootFiles string) {
 			require.Missing(t, path, install)
 		}
 	}
+	if v.isARM64 {
+		require.Tool(t, "qemu-system-aarch64", "apt-get install qemu-system-arm")
+		if _, err := os.Stat(codeARM64); err != nil {
+			require.Missing(t, codeARM64, "apt-get install qemu-efi-aarch64")
+		}
+	}
 	bin, err := filepath.Abs("../../bin")
 	if err != nil {
 		t.Fatal(err)
@@ -83,6 +91,9 @@ func needVirtualServers(t *testing.T, v variant) (bootFiles string) {
 	files := map[string]string{"boot/agent.cpio.zst": "make boot", "ingot-manager": "make build", "ingot-controlplane": "make build"}
 	if v.isForNodes {
 		files["node-image/guest"] = "make node-image"
+	}
+	if v.isARM64 {
+		files["boot/arm64/agent.cpio.zst"] = "make boot-arm64 KERNEL_ARM64=PACKAGE EFI_STUB_ARM64=PACKAGE"
 	}
 	for name, install := range files {
 		if _, err := os.Stat(filepath.Join(bin, name)); err != nil {
@@ -120,6 +131,8 @@ type variant struct {
 	isForNodes bool
 	// bootsByHTTP: the server's firmware boots by HTTP instead of PXE.
 	bootsByHTTP bool
+	// isARM64: the server has an arm64 processor, and its firmware boots by HTTP.
+	isARM64 bool
 	// hasSecureBoot: the server's firmware starts what Microsoft or its owner has signed, as servers are delivered.
 	hasSecureBoot bool
 	// hasOwnDHCP: the site has a DHCP server of its own, and Ingot adds what is booted.
@@ -160,7 +173,7 @@ func newSite(t *testing.T, v variant) *site {
 
 // onProvisioningNetwork are the settings of the manager that answers the servers at the bridge.
 func onProvisioningNetwork(c *settings.Settings) {
-	c.Boot.KernelArguments = []string{"console=ttyS0"}
+	c.Boot.KernelArguments = []string{"console=ttyAMA0", "console=ttyS0"}
 	c.Boot.Network.Interface, c.Boot.Network.DHCP, c.Boot.Network.Programs = lab.Bridge, settings.DHCPServe, programs
 	c.Boot.Network.Subnets = []settings.Subnet{{Prefix: lab.Prefix, First: "10.77.0.100", Last: "10.77.0.109"}}
 	c.Timeouts.Hosts.Retry = metav1.Duration{Duration: 2 * time.Second}
@@ -210,6 +223,9 @@ func (s *site) startServer(ctx context.Context) error {
 	if slices.Contains(s.ways, v1alpha1.BootWayPinnedHTTP) {
 		personality.Boot = bmc.BootRules{HTTPBootURI: bmc.URITaken, Certificates: s.certificates}
 	}
+	if s.isARM64 {
+		firmware = bootcheck.Firmware{Code: codeARM64, Vars: varsARM64}
+	}
 	var devices []string
 	if s.isForNodes {
 		devices = append(devices, "edu")
@@ -217,7 +233,7 @@ func (s *site) startServer(ctx context.Context) error {
 	var err error
 	s.server, err = qemu.New(qemu.Options{
 		Name: "server-1", Dir: s.env.Dir, FirmwareCode: firmware.Code, FirmwareVars: firmware.Vars, SecureBoot: firmware.SecureBoot, MemoryMiB: 2048, CPUs: 2, UUID: uuid, MAC: bootMAC, Tap: "tap0",
-		Devices: devices, HTTPBoot: s.bootsByHTTP, Media: s.medium, Pinned: s.pinned,
+		Devices: devices, HTTPBoot: s.bootsByHTTP || s.isARM64, ARM64: s.isARM64, Media: s.medium, Pinned: s.pinned,
 		Disks: []qemu.Disk{{Path: s.disk, Bus: "nvme", Serial: "DRIVE0"}}, NextBoot: func() hardware.BootSource { return s.bmc.TakeBoot() }, Log: log,
 	})
 	if err != nil {

@@ -34,6 +34,17 @@ func TestAVirtualServerBootsByHTTP(t *testing.T) {
 	s.installPlain()
 }
 
+// TestAVirtualServerWithAnARM64ProcessorBootsByHTTP has firmware load the agent as one EFI program. The image is data, so that any server can be written with it.
+func TestAVirtualServerWithAnARM64ProcessorBootsByHTTP(t *testing.T) {
+	needAll(t)
+	s := newSite(t, variant{isARM64: true})
+	s.installPlain()
+	record, err := s.record()
+	if err != nil || record.Status.Inventory.Architecture != "aarch64" || record.Status.Attempt.Boots != 1 {
+		t.Errorf("%v, architecture %q, %d boots", err, record.Status.Inventory.Architecture, record.Status.Attempt.Boots)
+	}
+}
+
 func TestAVirtualServerBootsFromVirtualMedia(t *testing.T) {
 	needAll(t)
 	s := newSite(t, variant{ways: []v1alpha1.BootWay{v1alpha1.BootWayVirtualMedia}})

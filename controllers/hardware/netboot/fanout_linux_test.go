@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -18,6 +19,10 @@ import (
 	"testing"
 	"time"
 
+	pin "github.com/pin/tftp/v3"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot/tftp"
 	"github.com/ingot-dev/ingot/test/require"
 )
 
@@ -39,8 +44,15 @@ func TestMain(m *testing.M) {
 // serveFiles is a process with nothing but the boot service, so that its processor time is not that of the clients.
 func serveFiles(argument string) error {
 	dir, address, _ := strings.Cut(argument, " ")
+	conn, err := net.ListenPacket("udp4", address) // TFTP has the same number
+	if err != nil {
+		return err
+	}
+	go func() {
+		fmt.Fprintln(os.Stderr, tftp.Serve(context.Background(), conn, os.DirFS(dir), slog.New(slog.DiscardHandler), func(string) {}))
+	}()
 	service, err := New(Options{
-		Store: &fakeStore{}, Key: func(context.Context) ([]byte, error) { return bytes.Repeat([]byte{1}, 32), nil },
+		Store: &lockedStore{fakeStore: &fakeStore{sessions: openSessions(bootingServers)}}, Key: func(context.Context) ([]byte, error) { return bytes.Repeat([]byte{1}, 32), nil },
 		BaseURL: "http://" + address, Files: os.DirFS(dir), Kernel: "kernel", Initrd: "initrd",
 	})
 	if err != nil {
@@ -48,6 +60,96 @@ func serveFiles(argument string) error {
 	}
 	server := http.Server{Addr: address, Handler: service, ReadHeaderTimeout: 10 * time.Second}
 	return server.ListenAndServe()
+}
+
+// bootingServers are the servers that boot at once.
+const bootingServers = 1000
+
+// openSessions returns sessions of so many servers that may boot the agent.
+func openSessions(servers int) map[string]*Session {
+	out := map[string]*Session{}
+	for i := range servers {
+		now := time.Now()
+		session := &Session{
+			HostUID: fmt.Sprintf("host-%d", i), BootMAC: macOf(i), Work: Work{Operation: hardware.OpInstall}, Since: now, OpenedAt: now, Deadline: now.Add(time.Hour),
+			AttemptStatus: hardware.AttemptStatus{Number: 1, State: hardware.AttemptRunning, Step: hardware.StepBooting},
+		}
+		out[session.HostUID] = session
+	}
+	return out
+}
+
+func macOf(i int) string { return fmt.Sprintf("52:54:00:00:%02x:%02x", i>>8, i&255) }
+
+// BenchmarkAThousandServersBoot has 1,000 servers at once load iPXE's program by TFTP and ask for their boot document, as after a power failure. It reports
+// the processor seconds of the server for all of them, and the most memory that it had.
+func BenchmarkAThousandServersBoot(b *testing.B) {
+	dir := b.TempDir()
+	for name, size := range map[string]int{"initrd": 1, "kernel": 1, "snponly.efi": 200 << 10} { // Debian's has 172 to 330 KiB
+		if err := os.WriteFile(filepath.Join(dir, name), bytes.Repeat([]byte("i"), size), 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+	address := freeAddress(b)
+	server := startBootService(b, dir, address)
+	before := processorTime(b, server)
+	for b.Loop() {
+		results := make(chan error)
+		for i := range bootingServers {
+			go func() { results <- loadAsFirmware(address, macOf(i)) }()
+		}
+		for range bootingServers {
+			if err := <-results; err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.ReportMetric((processorTime(b, server)-before).Seconds()/float64(b.N), "cpu-s/1000-servers")
+	b.ReportMetric(memoryPeak(b, server)/(1<<20), "MiB-peak")
+}
+
+// startBootService starts the boot service as a process that ends with the benchmark, and returns its number.
+func startBootService(b *testing.B, dir, address string) int {
+	command := exec.Command("/proc/self/exe")
+	command.Env = append(os.Environ(), serveVariable+"="+dir+" "+address)
+	command.Stderr = os.Stderr
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := command.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	})
+	waitForServer(b, address)
+	return command.Process.Pid
+}
+
+// loadAsFirmware loads what firmware and iPXE load before the kernel. A server that is told to wait asks again.
+func loadAsFirmware(address, mac string) error {
+	client, err := pin.NewClient(address)
+	if err != nil {
+		return err
+	}
+	client.SetBlockSize(1468) // as EDK II and PXE ROMs ask for
+	client.SetRetries(20)
+	transfer, err := client.Receive("snponly.efi", "octet")
+	if err != nil {
+		return err
+	}
+	if _, err := transfer.WriteTo(io.Discard); err != nil {
+		return err
+	}
+	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Get("http://" + address + "/boot/" + mac)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	document, err := io.ReadAll(response.Body)
+	if err == nil && !bytes.HasPrefix(document, []byte("#!ipxe")) {
+		err = fmt.Errorf("status %s: %s", response.Status, document)
+	}
+	return err
 }
 
 // BenchmarkFanOut loads the initrd by 100 clients at once, from the boot service and from nginx in turn. It reports the processor seconds of the

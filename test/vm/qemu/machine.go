@@ -52,6 +52,8 @@ type Options struct {
 	Devices []string
 	// Pinned returns the URI that the machine boots by HTTP where NextBoot says BootPinned, and the authorities in PEM that its firmware trusts for HTTPS; nil: none.
 	Pinned func() (uri, authorities string)
+	// ARM64 gives the machine an arm64 processor, which is emulated; the firmware is AAVMF then.
+	ARM64 bool
 	// HTTPBoot makes the firmware boot from the network by HTTP instead of PXE.
 	HTTPBoot bool
 	// Accelerate uses the hardware's virtualisation.
@@ -214,7 +216,11 @@ func (m *Machine) run(boot hardware.BootSource) (*process, error) {
 	if err := m.pin(boot); err != nil {
 		return nil, err
 	}
-	command := exec.Command("qemu-system-x86_64", m.arguments(socket, boot)...)
+	program := "qemu-system-x86_64"
+	if m.options.ARM64 {
+		program = "qemu-system-aarch64"
+	}
+	command := exec.Command(program, m.arguments(socket, boot)...)
 	command.Stdout, command.Stderr = console, console
 	// The machine ends with the test, also when the test is killed.
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -244,11 +250,19 @@ func (m *Machine) pin(boot hardware.BootSource) error {
 // arguments are those of QEMU.
 func (m *Machine) arguments(socket string, boot hardware.BootSource) []string {
 	o := m.options
-	args := []string{"-name", o.Name, "-machine", "q35,smm=on", "-m", strconv.Itoa(o.MemoryMiB), "-smp", strconv.Itoa(max(o.CPUs, 1)), "-uuid", o.UUID,
+	board := "q35,smm=on"
+	if o.ARM64 {
+		board = "virt"
+	}
+	args := []string{"-name", o.Name, "-machine", board, "-m", strconv.Itoa(o.MemoryMiB), "-smp", strconv.Itoa(max(o.CPUs, 1)), "-uuid", o.UUID,
 		"-nodefaults", "-display", "none", "-serial", "stdio", "-action", "reboot=shutdown", "-qmp", "unix:" + socket + ",server=on,wait=off",
 		"-device", "virtio-rng-pci",
 		"-drive", "if=pflash,format=raw,readonly=on,file=" + o.FirmwareCode, "-drive", "if=pflash,format=raw,file=" + m.path("vars.fd")}
-	args = append(args, bootcheck.ProcessorArguments(o.Accelerate)...)
+	if o.ARM64 {
+		args = append(args, "-cpu", "cortex-a72", "-accel", "tcg,thread=multi")
+	} else {
+		args = append(args, bootcheck.ProcessorArguments(o.Accelerate)...)
+	}
 	if o.SecureBoot {
 		// Only the firmware itself may change the variables.
 		args = append(args, "-global", "driver=cfi.pflash01,property=secure,value=on", "-global", "ICH9-LPC.disable_s3=1")

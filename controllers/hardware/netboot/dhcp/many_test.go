@@ -105,3 +105,38 @@ func TestAThousandServersThatAskAtOnceAreAnswered(t *testing.T) {
 		t.Errorf("%d strangers are remembered, one of them as %+v", len(all), all[0])
 	}
 }
+
+// BenchmarkAThousandServersAsk answers the discoveries of 1,000 servers, each as it comes from the network.
+func BenchmarkAThousandServersAsk(b *testing.B) {
+	server := &Server{ctx: b.Context(), options: Options{
+		Network: Network{
+			Server: netip.MustParseAddr("10.20.0.2"), BootURL: "http://10.20.0.2:8090", Programs: map[iana.Arch]Program{iana.EFI_X86_64: {File: "snponly.efi"}},
+			Lease: &LeaseSettings{Prefix: netip.MustParsePrefix("10.20.0.0/16"), Time: time.Hour},
+		},
+		Interface: "eth1", Log: slog.New(slog.DiscardHandler), Count: func(Stage, string) {}, NoteStranger: func(strangers.Sighting) {},
+		Find: func(_ context.Context, mac string, _ netip.Addr) (Host, bool, error) {
+			return Host{Address: addressOfNumber(7)}, true, nil
+		},
+	}}
+	conn, handle := &answers{byMAC: map[string]*dhcpv4.DHCPv4{}}, server.handler(false)
+	var packets [][]byte
+	for i := range 1000 {
+		request, err := dhcpv4.NewDiscovery(numbered(i), dhcpv4.WithOption(dhcpv4.OptClassIdentifier("PXEClient:Arch:00007")), dhcpv4.WithOption(dhcpv4.OptClientArch(iana.EFI_X86_64)))
+		if err != nil {
+			b.Fatal(err)
+		}
+		packets = append(packets, request.ToBytes())
+	}
+	for b.Loop() {
+		for _, packet := range packets {
+			request, err := dhcpv4.FromBytes(packet)
+			if err != nil {
+				b.Fatal(err)
+			}
+			handle(conn, &net.UDPAddr{IP: net.IPv4zero, Port: dhcpv4.ClientPort}, request)
+		}
+	}
+	if len(conn.byMAC) != len(packets) {
+		b.Errorf("%d of %d are answered", len(conn.byMAC), len(packets))
+	}
+}
