@@ -47,35 +47,6 @@ const (
 	scriptWait scriptKind = "wait"
 )
 
-// serveFile serves the file with the file itself as the source: then the kernel copies it to the connection (sendfile(2)), which takes two thirds of
-// the processor time. http.ServeFileFS wraps the file, and copies it through the program's memory.
-func (s *Service) serveFile(nameOf func(BootFiles) string) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		name := nameOf(s.filesFor(r.URL.Query().Get("arch")))
-		if name == "" {
-			s.options.Log.Error("a server with an arm64 processor asks for a kernel, and the boot service has none for it: make one with `make boot KERNEL_ARM64=PACKAGE`", "from", addressOf(r))
-			http.Error(w, "there is no kernel of that architecture", http.StatusNotFound)
-			return
-		}
-		file, err := s.options.Files.Open(name)
-		if err != nil {
-			s.options.Log.Error("a server asks for a file of the agent that cannot be opened: look at the directory boot.files", "file", name, "error", err)
-			http.Error(w, "the file cannot be opened now", http.StatusServiceUnavailable)
-			return
-		}
-		defer file.Close()
-		info, err := file.Stat()
-		content, canSeek := file.(io.ReadSeeker)
-		if err != nil || !canSeek {
-			s.options.Log.Error("a file of the agent cannot be served: look at the directory boot.files", "file", name, "error", err)
-			http.Error(w, "the file cannot be served", http.StatusInternalServerError)
-			return
-		}
-		w.Header().Set("Content-Type", "application/octet-stream")
-		http.ServeContent(w, r, name, info.ModTime(), content)
-	}
-}
-
 // serveBootDocument answers a request for a boot document.
 func (s *Service) serveBootDocument(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {

@@ -15,37 +15,6 @@ const ProgramARM64 = "arm64.efi"
 // contentTypeEFI is the UEFI specification's name for a program that firmware loads by HTTP.
 const contentTypeEFI = "application/efi"
 
-// filesFor returns the boot files of the architecture, as the kernel, Kubernetes or iPXE names it. Unknown is amd64.
-func (s *Service) filesFor(architecture string) BootFiles {
-	if isARM64(architecture) {
-		return s.options.ARM64
-	}
-	return BootFiles{Kernel: s.options.Kernel, Initrd: s.options.Initrd, Media: s.options.Media, Program: s.options.Program}
-}
-
-// isARM64 reports whether it is the name of arm64: that of the kernel and of agents, that of iPXE and Kubernetes, or that of Redfish.
-func isARM64(architecture string) bool {
-	return architecture == "aarch64" || architecture == "arm64" || architecture == "ARM-A64"
-}
-
-// filesOf returns the boot files of the session's server.
-func (s *Service) filesOf(session Session) BootFiles { return s.filesFor(architectureOf(session)) }
-
-func architectureOf(session Session) string {
-	if session.Inventory == nil {
-		return ""
-	}
-	return session.Inventory.Architecture
-}
-
-// noProgram says why there is no image for the session's server.
-func noProgram(session Session) string {
-	if isARM64(architectureOf(session)) {
-		return "the boot service has no kernel and EFI stub for servers with an arm64 processor: make them with `make boot KERNEL_ARM64=PACKAGE EFI_STUB_ARM64=PACKAGE`"
-	}
-	return "the boot service has no EFI stub, linuxx64.efi.stub, beside its kernel: make its files with --efi-stub, or set boot.efiStub of the manager's configuration"
-}
-
 // serveBootProgram answers firmware that asks for the EFI program of its server, by the same rules as a boot document. A server that must not boot its disk
 // gets the program without a token, which says so on the console and powers off: firmware that gets no program goes on with the disk.
 func (s *Service) serveBootProgram(w http.ResponseWriter, r *http.Request) {
