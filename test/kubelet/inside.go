@@ -68,8 +68,15 @@ func run(o Options) error {
 	if err := o.importImages(); err != nil {
 		return err
 	}
-	if err := o.startProgram("kubelet", "--config", "/etc/kubernetes/kubelet.yaml", "--kubeconfig", "/etc/kubernetes/kubelet.conf", "--hostname-override", o.Name,
-		"--node-ip", o.Address.Addr().String()); err != nil {
+	arguments := []string{"--config", "/etc/kubernetes/kubelet.yaml", "--kubeconfig", "/etc/kubernetes/kubelet.conf", "--hostname-override", o.Name,
+		"--node-ip", o.Address.Addr().String()}
+	if o.SettingsDir != "" {
+		arguments = append(arguments, "--config-dir", o.SettingsDir)
+	}
+	if err := o.runBefore(); err != nil {
+		return err
+	}
+	if err := o.startProgram("kubelet", arguments...); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(o.Dir, startedFile), nil, 0o600); err != nil {
@@ -192,6 +199,17 @@ func runtimeSettings(programs string) string {
 [plugins.'io.containerd.cri.v1.runtime']
   restrict_oom_score_adj = true
 `, SandboxImage, programs)
+}
+
+// runBefore runs the script that the unit of kubelet runs before it.
+func (o Options) runBefore() error {
+	if o.Before == "" {
+		return nil
+	}
+	if out, err := exec.Command("/bin/sh", o.Before).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", o.Before, err, out)
+	}
+	return nil
 }
 
 // startProgram starts a program that runs until the node ends. Its output goes to NAME.log.

@@ -38,6 +38,10 @@ type Options struct {
 	Archives []string
 	// Files are files of the node by their absolute path, below /etc.
 	Files map[string]string
+	// SettingsDir is kubelet's --config-dir; empty: it is not given the flag.
+	SettingsDir string
+	// Before is a script among Files that runs before kubelet; empty: none.
+	Before string
 }
 
 // SandboxImage is the image of the process that holds a pod's namespaces.

@@ -176,33 +176,54 @@ func releaseFindings(tree map[string]any, prefix string, minor int, version stri
 	return out
 }
 
+// firstWithBetaDefaults is a minor version whose kubelet was seen not to start with AllBeta=false: its defaults have crashLoopBackOff and
+// imagePullCredentialsVerificationPolicy, whose gates are then off. Earlier ones were not tried.
+const firstWithBetaDefaults = 37
+
 // groupGates set many gates at once, and are in no list (component-base/featuregate).
 var groupGates = []string{"AllAlpha", "AllBeta"}
 
 // gateFindings refuses gates that kubelet does not start with.
 func gateFindings(gates map[string]bool, minor int, version string) []Finding {
-	all := table().Gates
 	var out []Finding
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
-		known, found := all[name]
-		refuse := func(format string, args ...any) {
-			out = append(out, Finding{Path: "featureGates." + name, OfRelease: found, Message: fmt.Sprintf(format, args...)})
-		}
+		known, found := table().Gates[name]
+		message := ""
 		switch {
 		case slices.Contains(groupGates, name):
-		case !found:
-			hint := ""
-			if best := nearest(name, slices.Sorted(maps.Keys(all))); best != "" {
-				hint = ": did you mean " + best + "?"
+			if name == "AllBeta" && !gates[name] && minor >= firstWithBetaDefaults {
+				message = fmt.Sprintf("kubelet %s does not start without its beta gates, because its own defaults need them: switch single gates off", version)
 			}
-			refuse("no release from 1.%d to 1.%d has this feature gate, and kubelet does not start with a gate that it does not know%s", table().Minors[0], table().Minors[len(table().Minors)-1], hint)
-		case known.First > minor:
-			refuse("kubelet has this feature gate since 1.%d, and the image's is %s, which would not start: remove it, or use an image with kubelet 1.%d", known.First, version, known.First)
-		case known.Last < minor:
-			refuse("kubelet has this feature gate up to 1.%d, and the image's is %s, which would not start: remove it", known.Last, version)
-		case known.Locked > 0 && known.Locked <= minor && gates[name] != known.Value:
-			refuse("it is always %t in the image's kubelet %s, which would not start with another value: remove it", known.Value, version)
+		case !found:
+			message = unknownGate(name)
+		default:
+			message = known.refusal(gates[name], minor, version)
+		}
+		if message != "" {
+			out = append(out, Finding{Path: "featureGates." + name, OfRelease: found, Message: message})
 		}
 	}
 	return out
+}
+
+// unknownGate is the message for a gate that no release has.
+func unknownGate(name string) string {
+	all, minors, hint := table().Gates, table().Minors, ""
+	if best := nearest(name, slices.Sorted(maps.Keys(all))); best != "" {
+		hint = ": did you mean " + best + "?"
+	}
+	return fmt.Sprintf("no release from 1.%d to 1.%d has this feature gate, and kubelet does not start with a gate that it does not know%s", minors[0], minors[len(minors)-1], hint)
+}
+
+// refusal returns why a kubelet does not start with a value of the gate; empty: it does.
+func (g Gate) refusal(value bool, minor int, version string) string {
+	switch {
+	case g.First > minor:
+		return fmt.Sprintf("kubelet has this feature gate since 1.%d, and the image's is %s, which would not start: remove it, or use an image with kubelet 1.%d", g.First, version, g.First)
+	case g.Last < minor:
+		return fmt.Sprintf("kubelet has this feature gate up to 1.%d, and the image's is %s, which would not start: remove it", g.Last, version)
+	case g.Locked > 0 && g.Locked <= minor && value != g.Value:
+		return fmt.Sprintf("it is always %t in the image's kubelet %s, which would not start with another value: remove it", g.Value, version)
+	}
+	return ""
 }

@@ -27,7 +27,7 @@ func TestWhatKubeletReadsIsAccepted(t *testing.T) {
 		"reserved":          "kubeReserved: {cpu: 500m, memory: 8Gi, pid: '1000'}\nsystemReserved: {ephemeral-storage: 10Gi}\nevictionHard: {memory.available: 5%, nodefs.available: 10Gi}",
 		"NUMA":              "cpuManagerPolicy: static\ntopologyManagerPolicy: single-numa-node\ntopologyManagerScope: pod\ntopologyManagerPolicyOptions: {prefer-closest-numa-nodes: 'true'}\nreservedSystemCPUs: 0-3",
 		"durations, lists":  "shutdownGracePeriod: 30s\nallowedUnsafeSysctls: [net.*]\nlogging: {format: json}",
-		"gates":             "featureGates: {AllBeta: false, DynamicResourceAllocation: true}",
+		"gates":             "featureGates: {AllAlpha: false, DynamicResourceAllocation: true}",
 		"a static memory":   "memoryManagerPolicy: Static\nreservedMemory: [{numaNode: 0, limits: {memory: 2148Mi}}]\nkubeReserved: {memory: 1Gi}\nsystemReserved: {memory: 1Gi}",
 		"without QOS group": "cgroupsPerQOS: false\nenforceNodeAllocatable: [none]",
 	} {
@@ -58,6 +58,7 @@ func TestWhatKubeletDoesNotReadIsRefusedByItsPath(t *testing.T) {
 		"a newer gate":              {"featureGates: {DRAExtendedResource: true}", "1.33.1", "featureGates.DRAExtendedResource: kubelet has this feature gate since 1.34, and the image's is 1.33.1, which would not start"},
 		"a gate that is gone":       {"featureGates: {APIListChunking: true}", "1.37.0", "featureGates.APIListChunking: kubelet has this feature gate up to 1.3"},
 		"a locked gate":             {"featureGates: {SidecarContainers: false}", "1.35.0", "featureGates.SidecarContainers: it is always true in the image's kubelet 1.35.0"},
+		"no beta gates":             {"featureGates: {AllBeta: false}", "1.37.0", "featureGates.AllBeta: kubelet 1.37.0 does not start without its beta gates"},
 		"a policy":                  {"topologyManagerPolicy: single-numa", "1.37.0", `topologyManagerPolicy: it is "single-numa", and kubelet knows none, best-effort, restricted, single-numa-node`},
 		"no quantity":               {"kubeReserved: {memory: 8 GB}", "1.37.0", `kubeReserved.memory: "8 GB" is no quantity such as 8Gi or 500m`},
 		"a resource":                {"systemReserved: {gpu: '1'}", "1.37.0", "systemReserved.gpu: kubelet reserves cpu, memory"},
