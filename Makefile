@@ -67,12 +67,16 @@ boot-arm64: $(BIN)/ingot
 	@$(BIN)/ingot image ramdisk --agent $(BIN)/ingot-agent-arm64 --kernel '$(KERNEL_ARM64)' $(FIRMWARE:%=--firmware %) --efi-stub '$(EFI_STUB_ARM64)' -o $(BIN)/boot/arm64
 
 .PHONY: node-programs
-node-programs: $(BIN)/node-programs/kubectl ## Build what test nodes run: kubelet, containerd and their tools, in bin/node-programs.
+node-programs: $(BIN)/node-programs/kubectl $(BIN)/node-programs/kubeadm ## Build what test nodes run: kubelet, kubeadm, containerd and their tools, in bin/node-programs.
 
 # They change with their versions, which the recipe has.
 $(BIN)/node-programs/kubectl: config/images/debian-kubernetes.yaml
 	@echo "building kubelet, containerd and kubectl (a few minutes)"
 	@go run ./test/kubelet/programs $< $(BIN)/node-programs 2> $(BIN)/node-programs.log || { cat $(BIN)/node-programs.log; exit 1; }
+
+# One rule of its own: a working copy that has the others does not build them again.
+$(BIN)/node-programs/kubeadm: config/images/debian-kubernetes.yaml | $(BIN)/node-programs/kubectl
+	@go run ./test/kubelet/programs $< $(BIN)/node-programs kubeadm 2> $(BIN)/node-programs.log || { cat $(BIN)/node-programs.log; exit 1; }
 
 .PHONY: FORCE
 FORCE:

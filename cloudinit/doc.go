@@ -31,5 +31,8 @@
 //	/etc/systemd/system/kubelet.service.d/90-ingot.conf  kubelet's command line
 //	/etc/kubernetes/ingot-node-ip                        a program that finds the node's own address, where nodeNetworks is set
 //
+// A node that kubeadm joins gets, instead of the first three, kubeadm's configuration with the token, a patch of the cluster's KubeletConfiguration and
+// the unit ingot-kubeadm-join.service; kubeadm writes kubelet's configuration and starts it.
+//
 // The name of the drop-in sorts after 10-kubeadm.conf of the Kubernetes packages. Otherwise their command line would take precedence.
 package cloudinit

@@ -49,13 +49,22 @@ func ignitionConfig(in Input) (ignition.Config, error) {
 		Variant: variant, Hostname: in.Machine.Name, SSHKeys: in.SSHKeys,
 		KernelArguments: in.Plan.KernelArguments, Baked: in.KernelArguments, Packages: in.Plan.Packages,
 		Files:    slices.Concat(plainFiles(in.Plan), files, networkFiles),
-		Units:    append(slices.Clone(in.Plan.Units), v1alpha1.SystemdUnit{Name: kubeletUnit}),
+		Units:    append(slices.Clone(in.Plan.Units), nodeUnits(in)...),
 		Reserved: reservedPaths(in.Plan),
 	}
 	for _, l := range in.Layers {
 		c.Layers = append(c.Layers, ignition.Layer(l))
 	}
 	return c, nil
+}
+
+// nodeUnits returns the units that join the node. The files have their content.
+func nodeUnits(in Input) []v1alpha1.SystemdUnit {
+	out := []v1alpha1.SystemdUnit{{Name: kubeletUnit}}
+	if in.Node.Method.IsKubeadm() {
+		out = append(out, v1alpha1.SystemdUnit{Name: kubelet.JoinUnit})
+	}
+	return out
 }
 
 // ignitionNetwork returns the files of the network. Images that read Ignition do not read network data.

@@ -53,7 +53,7 @@ type Input struct {
 	// Gate is the key of the taint that keeps pods off the node until its verdict passes; empty: there is no gate.
 	Gate string
 	// Join has what the node needs to join. When it is nil, the documents are rendered without secrets, for the time after the join.
-	Join *kubelet.TLSBootstrap
+	Join *kubelet.Join
 	// Secrets are the contents of Plan.SecretFiles. They are used only when Join is set.
 	Secrets Secrets
 }
@@ -140,6 +140,8 @@ type NodeInput struct {
 	// ClusterDNS and ClusterDomain are what pods resolve names with; empty: the image's own resolvers.
 	ClusterDNS    []string
 	ClusterDomain string
+	// Method of the join; empty: tlsBootstrap.
+	Method v1alpha1.JoinMethod
 	// Networks are those in which the node's own addresses are, one for each family; empty: the address of the default route.
 	Networks []string
 }

@@ -90,7 +90,7 @@ func addIngotKeys(root *yaml.Node, in Input) error {
 	appendTo(root, "ssh_authorized_keys", scalars(in.SSHKeys)...)
 	appendTo(root, "packages", scalars(packageNames(in))...)
 	appendFiles(root, append(planFiles(in.Plan), files...))
-	appendTo(root, "runcmd", runCommands(in.Plan)...)
+	appendTo(root, "runcmd", runCommands(in)...)
 	return nil
 }
 
@@ -102,7 +102,7 @@ func nodeOf(in Input) kubelet.Node {
 	return kubelet.Node{
 		Name: in.Machine.Name, ProviderID: v1alpha1.ProviderID(types.UID(in.Machine.UID), in.Machine.Attempt),
 		Gate: in.Gate, Labels: labels, Taints: in.Node.Taints, Version: in.Kubelet.Version, Members: in.Kubelet.Members,
-		ClusterDNS: in.Node.ClusterDNS, ClusterDomain: in.Node.ClusterDomain, Networks: in.Node.Networks,
+		ClusterDNS: in.Node.ClusterDNS, ClusterDomain: in.Node.ClusterDomain, Networks: in.Node.Networks, Method: in.Node.Method,
 	}
 }
 
@@ -147,7 +147,8 @@ func reservedPaths(p v1alpha1.NodePlan) []string {
 // kubelet is stopped first and started last. Without it: an image enables kubelet; it runs with the command line of the image before cloud-init
 // writes ours, "enable --now" leaves a unit that runs as it is, and the node never joins. It also keeps the policies of its CPU and memory manager in
 // files, and a kubelet whose configuration has other policies does not start (pkg/kubelet/cm/cpumanager/state).
-func runCommands(p v1alpha1.NodePlan) []*yaml.Node {
+func runCommands(in Input) []*yaml.Node {
+	p := in.Plan
 	out := []*yaml.Node{
 		command("systemctl", "daemon-reload"),
 		command("systemctl", "stop", "kubelet"),
@@ -158,6 +159,10 @@ func runCommands(p v1alpha1.NodePlan) []*yaml.Node {
 	}
 	for _, u := range p.Units {
 		out = append(out, command("systemctl", "enable", "--now", u.Name))
+	}
+	if in.Node.Method.IsKubeadm() {
+		// kubeadm waits for the API server for minutes, and tries again: the users' commands that cloud-init runs at the end do not wait for it.
+		return append(out, command("systemctl", "enable", "kubelet", kubelet.JoinUnit), command("systemctl", "start", "--no-block", kubelet.JoinUnit))
 	}
 	return append(out, command("systemctl", "enable", "--now", "kubelet"))
 }

@@ -45,7 +45,7 @@ func plain() Input {
 		Machine: MachineInput{Name: "training-7xk2p", UID: "6f1c1d0e-0000-4000-8000-000000000001", Revision: "h100-77aa", Attempt: 1},
 		Host:    HostInput{BootMAC: "52:54:00:AA:BB:01"},
 		Gate:    v1alpha1.DefaultGateTaintKey,
-		Join:    &kubelet.TLSBootstrap{Endpoint: "https://research.example.com:6443", CA: []byte("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"), Token: secretToken},
+		Join:    &kubelet.Join{Endpoint: "https://research.example.com:6443", CA: []byte("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"), Token: secretToken},
 	}
 }
 

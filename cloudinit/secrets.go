@@ -75,7 +75,7 @@ func secretContents(in Input) (files []secretFile, join []v1alpha1.NodeFile, err
 	if files, err = secretFiles(in); err != nil {
 		return nil, nil, err
 	}
-	join, err = kubelet.JoinFiles(*in.Join)
+	join, err = kubelet.JoinFiles(nodeOf(in), *in.Join)
 	return files, join, err
 }
 

@@ -124,7 +124,7 @@
 //	  hardware_redfish --> hardware & hardware_identity
 //	  host --> plan_bootca & plan_bootnetwork & plan_host & plan_sameserver & plan_verdict
 //	  inuse --> plan_event & plan_inuse
-//	  machine --> plan_lifecycle & plan_placement & plan_rendering & plan_sameserver
+//	  machine --> plan_join & plan_lifecycle & plan_placement & plan_rendering & plan_sameserver
 //	  nodepool --> plan_event & plan_placement & plan_sameserver & plan_scaling
 //	  nodetype --> plan_feasibility & plan_placement & plan_rendering & plan_revision & plan_rollout & plan_sameserver
 //	  plan_host --> plan_event & plan_inventory

@@ -91,15 +91,49 @@ type JoinSpec struct {
 	// tlsBootstrap: kubelet obtains its certificate with a bootstrap token.
 	// +optional
 	TLSBootstrap *EndpointJoin `json:"tlsBootstrap,omitempty"`
-	// kubeadm: kubeadm join.
+	// kubeadm: the image's /usr/bin/kubeadm joins the node, with discovery by a bootstrap token and the hash of the kubeconfig's certificate authority. The
+	// cluster publishes kube-public/cluster-info, and its kubeadm-config and kubelet-config, as kubeadm makes them. Nodes then use the server that
+	// cluster-info names.
 	// +optional
 	Kubeadm *EndpointJoin `json:"kubeadm,omitempty"`
-	// vcluster: the join script of a vCluster.
+	// vcluster: a vCluster with private nodes, which is joined by kubeadm as its own `vcluster token create --kubeadm` says: the token has vCluster's
+	// labels, and the certificate authority is verified. No script is fetched.
 	// +optional
 	VCluster *EndpointJoin `json:"vcluster,omitempty"`
 	// script: a command of the tenant's own.
 	// +optional
 	Script *ScriptJoin `json:"script,omitempty"`
+}
+
+// JoinMethod is a way to join. Its values are the fields of JoinSpec.
+type JoinMethod string
+
+// The methods.
+const (
+	// JoinTLSBootstrap is that of the field tlsBootstrap.
+	JoinTLSBootstrap JoinMethod = "tlsBootstrap"
+	// JoinKubeadm is that of the field kubeadm.
+	JoinKubeadm JoinMethod = "kubeadm"
+	// JoinVCluster is that of the field vcluster.
+	JoinVCluster JoinMethod = "vcluster"
+	// JoinScript is that of the field script.
+	JoinScript JoinMethod = "script"
+)
+
+// IsKubeadm reports whether kubeadm joins the node.
+func (m JoinMethod) IsKubeadm() bool { return m == JoinKubeadm || m == JoinVCluster }
+
+// Method returns the method that is set.
+func (j JoinSpec) Method() JoinMethod {
+	switch {
+	case j.Kubeadm != nil:
+		return JoinKubeadm
+	case j.VCluster != nil:
+		return JoinVCluster
+	case j.Script != nil:
+		return JoinScript
+	}
+	return JoinTLSBootstrap
 }
 
 // Endpoint returns the endpoint that nodes are given; empty: the kubeconfig's server.

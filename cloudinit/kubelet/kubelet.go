@@ -15,7 +15,7 @@ import (
 )
 
 // Paths are the paths of kubelet's files on the node. User data may not write to them.
-var Paths = []string{pathConfig, pathCA, pathBootstrap, pathKubeconfig, pathDropIn, pathNodeIP, pathDefaultsScript, pathDefaults, pathMembers}
+var Paths = []string{pathConfig, pathCA, pathBootstrap, pathKubeconfig, pathDropIn, pathNodeIP, pathDefaultsScript, pathDefaults, pathMembers, pathJoinConfig, pathKubeletPatch, pathJoinUnit}
 
 // PolicyFiles are the files in which kubelet keeps the policies of its managers of CPUs and memory.
 var PolicyFiles = []string{"/var/lib/kubelet/cpu_manager_state", "/var/lib/kubelet/memory_manager_state"}
@@ -35,6 +35,8 @@ type Node struct {
 	Name string
 	// ProviderID of the Node.
 	ProviderID string
+	// Method of the join; empty: tlsBootstrap.
+	Method v1alpha1.JoinMethod
 	// Gate is the key of the taint that keeps pods off the node until its verdict passes; empty: there is no gate.
 	Gate string
 	// Labels of the Node. Labels that kubelet may not set on its own Node are left out. The controllers set them.
@@ -52,19 +54,21 @@ type Node struct {
 	Members []byte
 }
 
-// TLSBootstrap has what a node needs to join a cluster with a bootstrap token.
-type TLSBootstrap struct {
+// Join has what a node needs to join a cluster with a bootstrap token.
+type Join struct {
 	// Endpoint of the API server, https://HOST:PORT.
 	Endpoint string
 	// CA of the API server, PEM.
 	CA []byte
+	// CAHashes are kubeadm's pins of the CA; empty: those of CA.
+	CAHashes []string
 	// Token is a bootstrap token of the form ID.SECRET. It is secret.
 	Token string
 }
 
 // Files returns kubelet's configuration and the drop-in of its unit. They have no secret.
 func Files(in Node) ([]v1alpha1.NodeFile, error) {
-	config, err := renderConfig(in)
+	files, err := joinMethodFiles(in)
 	if err != nil {
 		return nil, err
 	}
@@ -72,14 +76,20 @@ func Files(in Node) ([]v1alpha1.NodeFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := []v1alpha1.NodeFile{
-		{Path: pathConfig, Mode: "0644", Content: config},
-		{Path: pathDropIn, Mode: "0644", Content: dropIn(in)},
-	}
+	files = append(files, v1alpha1.NodeFile{Path: pathDropIn, Mode: "0644", Content: dropIn(in)})
 	if len(in.Networks) > 0 {
 		files = append(files, v1alpha1.NodeFile{Path: pathNodeIP, Mode: "0644", Content: nodeIPScript(in.Networks)})
 	}
 	return append(files, settings...), nil
+}
+
+// joinMethodFiles returns the files of the join's method: kubelet's configuration, or what kubeadm makes it with.
+func joinMethodFiles(in Node) ([]v1alpha1.NodeFile, error) {
+	if in.Method.IsKubeadm() {
+		return kubeadmFiles(in)
+	}
+	config, err := renderConfig(in)
+	return []v1alpha1.NodeFile{{Path: pathConfig, Mode: "0644", Content: config}}, err
 }
 
 type kubeletConfiguration struct {
@@ -124,7 +134,7 @@ func renderConfig(in Node) (string, error) {
 	c := kubeletConfiguration{
 		APIVersion: "kubelet.config.k8s.io/v1beta1", Kind: "KubeletConfiguration",
 		ProviderID: in.ProviderID, Taints: taints(in), Rotate: true,
-		Authorization: authorization{Mode: "Webhook"}, CgroupDriver: "systemd", Runtime: "unix:///run/containerd/containerd.sock",
+		Authorization: authorization{Mode: "Webhook"}, CgroupDriver: "systemd", Runtime: runtimeEndpoint,
 		ClusterDNS: in.ClusterDNS, ClusterDomain: in.ClusterDomain,
 	}
 	c.Authentication.Webhook.Enabled = true
@@ -149,11 +159,15 @@ func taints(in Node) []taint {
 
 // dropIn returns the drop-in of kubelet's unit, with its command line.
 func dropIn(in Node) string {
+	files := []string{pathConfig, pathBootstrap, pathKubeconfig}
+	if in.Method.IsKubeadm() {
+		files = []string{kubeadmConfig, kubeadmBootstrap, kubeadmKubeconfig}
+	}
 	arguments := []string{
 		"/usr/bin/kubelet",
-		"--config=" + pathConfig,
-		"--bootstrap-kubeconfig=" + pathBootstrap,
-		"--kubeconfig=" + pathKubeconfig,
+		"--config=" + files[0],
+		"--bootstrap-kubeconfig=" + files[1],
+		"--kubeconfig=" + files[2],
 		"--hostname-override=" + in.Name,
 	}
 	before := ""
@@ -168,7 +182,14 @@ func dropIn(in Node) string {
 		arguments = append(arguments, "$"+nodeIPVariable)
 		before += "ExecStartPre=/bin/sh " + pathNodeIP + "\nEnvironmentFile=-" + nodeIPFile + "\n"
 	}
-	return "[Unit]\nWants=network-online.target containerd.service\nAfter=network-online.target containerd.service\n\n" +
+	condition := ""
+	if in.Method.IsKubeadm() {
+		// kubeadm writes the configuration and starts kubelet. Without it: kubelet is started at boot and ends for want of its configuration, again and again.
+		condition = "ConditionPathExists=" + kubeadmConfig + "\n"
+		arguments = append(arguments, "$KUBELET_KUBEADM_ARGS")
+		before += "EnvironmentFile=-" + kubeadmFlags + "\n"
+	}
+	return "[Unit]\nWants=network-online.target containerd.service\nAfter=network-online.target containerd.service\n" + condition + "\n" +
 		"[Service]\n" + before + "ExecStart=\nExecStart=" + strings.Join(arguments, " ") + "\nRestart=always\nRestartSec=10\n"
 }
 
@@ -236,8 +257,12 @@ type namedContext struct {
 	} `yaml:"context"`
 }
 
-// JoinFiles returns the files with which a node joins. The first has the CA, and the second has the token.
-func JoinFiles(join TLSBootstrap) ([]v1alpha1.NodeFile, error) {
+// JoinFiles returns the files with which a node joins. They have the token.
+func JoinFiles(in Node, join Join) ([]v1alpha1.NodeFile, error) {
+	if in.Method.IsKubeadm() {
+		file, err := joinConfigFile(in, join)
+		return []v1alpha1.NodeFile{file}, err
+	}
 	c := kubeconfig{APIVersion: "v1", Kind: "Config", Current: "bootstrap"}
 	cluster := namedCluster{Name: "bootstrap"}
 	cluster.Cluster.Server, cluster.Cluster.CA = join.Endpoint, base64.StdEncoding.EncodeToString(join.CA)

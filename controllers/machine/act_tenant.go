@@ -43,7 +43,21 @@ func (r *Reconciler) createToken(ctx context.Context, obs *observation, a lifecy
 			"description": []byte("Ingot: Machine " + obs.machine.Namespace + "/" + obs.machine.Name),
 		},
 	}
+	if obs.tenant != nil {
+		addMethod(token, obs.tenant.Spec.Join.Method())
+	}
 	return client.IgnoreAlreadyExists(obs.access.Client.Create(ctx, token))
+}
+
+// addMethod adds to the token what the join's method needs: the signature of kube-public/cluster-info, by which kubeadm knows that it has it from the
+// cluster; and the labels of vCluster's own tokens for workers (loft-sh/vcluster, cmd/vclusterctl/cmd/token/create.go).
+func addMethod(token *corev1.Secret, method v1alpha1.JoinMethod) {
+	if method.IsKubeadm() {
+		token.Data["usage-bootstrap-signing"] = []byte("true")
+	}
+	if method == v1alpha1.JoinVCluster {
+		token.Labels["vcluster.loft.sh/token"], token.Labels["vcluster.loft.sh/token-node-type"] = "true", "worker"
+	}
 }
 
 // tokenFor generates a bootstrap token, or returns the one in the claim Secret whose id is given.
@@ -79,16 +93,12 @@ func (r *Reconciler) randomToken(n int) (string, error) {
 }
 
 // joinParameters returns how the node joins with the token that was observed.
-func (obs *observation) joinParameters() (*kubelet.TLSBootstrap, error) {
-	if obs.token == nil || obs.access == nil || obs.tenant == nil || obs.tenant.Spec.Join.TLSBootstrap == nil {
+func (obs *observation) joinParameters() (*kubelet.Join, error) {
+	if obs.token == nil || obs.access == nil || obs.tenant == nil {
 		return nil, errors.New("the bootstrap token or the tenant was lost meanwhile")
 	}
-	endpoint := obs.tenant.Spec.Join.TLSBootstrap.Endpoint
-	if endpoint == "" {
-		endpoint = obs.access.Server
-	}
 	token := string(obs.token.Data[keyTokenID]) + "." + string(obs.token.Data[keyTokenSecret])
-	return &kubelet.TLSBootstrap{Endpoint: endpoint, CA: obs.access.CA, Token: token}, nil
+	return &kubelet.Join{Endpoint: obs.endpoint(obs.access), CA: obs.access.CA, Token: token}, nil
 }
 
 func (r *Reconciler) renewToken(ctx context.Context, obs *observation, a lifecycle.Action) error {

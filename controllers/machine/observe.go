@@ -20,6 +20,7 @@ import (
 	"github.com/ingot-dev/ingot/cloudinit"
 	"github.com/ingot-dev/ingot/controllers/machine/documents"
 	"github.com/ingot-dev/ingot/controllers/plan/event"
+	"github.com/ingot-dev/ingot/controllers/plan/join"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/plan/rendering"
 	"github.com/ingot-dev/ingot/controllers/step"
@@ -291,11 +292,15 @@ func (r *Reconciler) observeTenant(ctx context.Context, obs *observation) error 
 	}
 	observed := lifecycle.Tenant{Found: true, Deleting: obs.tenant.DeletionTimestamp != nil, ClusterUID: obs.tenant.Status.ClusterUID}
 	access, err := r.Tenants.For(key)
+	why := ""
+	if access != nil {
+		why = join.Problem(obs.tenant.Spec.Join, obs.endpoint(access), access.CA)
+	}
 	switch {
 	case err != nil:
 		observed.Reason, observed.Message = tenantProblem(err)
-	case obs.tenant.Spec.Join.TLSBootstrap == nil:
-		observed.Reason, observed.Message = v1alpha1.ReasonJoinUnsupported, "set spec.join.tlsBootstrap, the join method of this version"
+	case why != "":
+		observed.Reason, observed.Message = v1alpha1.ReasonJoinUnsupported, why
 	default:
 		obs.access = access
 		observed.Reachable, observed.Version, observed.ServesDRA = true, access.Version, access.SlicesServed
@@ -303,6 +308,11 @@ func (r *Reconciler) observeTenant(ctx context.Context, obs *observation) error 
 	}
 	obs.facts.Tenant = observed
 	return nil
+}
+
+// endpoint returns what the node is given to reach the tenant's API server.
+func (obs *observation) endpoint(access *tenantaccess.Access) string {
+	return cmp.Or(obs.tenant.Spec.Join.Endpoint(), access.Server)
 }
 
 // canHaveNode tells whether a Machine in that phase may have a Node.

@@ -39,7 +39,7 @@ func report(after *v1alpha1.TenantCluster, obs observation, access *tenantaccess
 	}
 	status, reason, message := readyCondition(after, problem)
 	if access != nil && status == metav1.ConditionTrue {
-		message = withRemarks(message, join.Remarks(after, cmp.Or(after.Spec.Join.Endpoint(), access.Server), join.Sources(access.DNS)))
+		status, reason, message = withJoin(after, access, reason, message)
 	}
 	if reason == v1alpha1.ReasonClusterChanged {
 		message += joined(obs.machines)
@@ -61,8 +61,6 @@ func readyCondition(tenant *v1alpha1.TenantCluster, problem error) (metav1.Condi
 		return metav1.ConditionFalse, typed.Reason, typed.Err.Error()
 	case problem != nil:
 		return metav1.ConditionFalse, v1alpha1.ReasonTenantUnreachable, problem.Error()
-	case tenant.Spec.Join.TLSBootstrap == nil:
-		return metav1.ConditionFalse, v1alpha1.ReasonJoinUnsupported, "spec.join: this version of Ingot joins by tlsBootstrap only"
 	}
 	if tenant.Status.ClusterUID == "" {
 		return metav1.ConditionTrue, v1alpha1.ReasonClusterUnknown, clusterUnknown
@@ -70,12 +68,20 @@ func readyCondition(tenant *v1alpha1.TenantCluster, problem error) (metav1.Condi
 	return metav1.ConditionTrue, v1alpha1.ReasonReady, "the API server answers and its Nodes are watched"
 }
 
-// withRemarks adds to the message what the owner must know although nothing is refused for it.
-func withRemarks(message string, remarks []string) string {
-	if len(remarks) == 0 {
-		return message
+// endpoint returns what nodes are given.
+func endpoint(tenant *v1alpha1.TenantCluster, access *tenantaccess.Access) string {
+	return cmp.Or(tenant.Spec.Join.Endpoint(), access.Server)
+}
+
+// withJoin returns why nodes cannot join, or else the reason, and the message with what the owner must know although nothing is refused for it.
+func withJoin(after *v1alpha1.TenantCluster, access *tenantaccess.Access, reason, message string) (metav1.ConditionStatus, string, string) {
+	if why := join.Problem(after.Spec.Join, endpoint(after, access), access.CA); why != "" {
+		return metav1.ConditionFalse, v1alpha1.ReasonJoinUnsupported, why
 	}
-	return message + ". To be looked at: " + strings.Join(remarks, ". ")
+	if remarks := join.Remarks(after, endpoint(after, access), join.Sources(access.DNS)); len(remarks) > 0 {
+		message += ". To be looked at: " + strings.Join(remarks, ". ")
+	}
+	return metav1.ConditionTrue, reason, message
 }
 
 // clusterUnknown is the message of ClusterUnknown. A Role in a namespace gives the right to get that Namespace.

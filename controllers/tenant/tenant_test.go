@@ -198,6 +198,10 @@ func TestManyMachinesThatHoldATenantAreCounted(t *testing.T) {
 }
 
 func TestAJoinMethodOfALaterVersionIsNamedSo(t *testing.T) {
-	_, key := run(t, v1alpha1.JoinSpec{Kubeadm: &v1alpha1.EndpointJoin{}}, server.Cluster.Kubeconfig())
+	_, key := run(t, v1alpha1.JoinSpec{Script: &v1alpha1.ScriptJoin{SecretRef: v1alpha1.LocalReference{Name: "s"}}}, server.Cluster.Kubeconfig())
 	awaitReady(t, key, v1alpha1.ReasonJoinUnsupported, "tlsBootstrap")
+	_, kubeadm := run(t, v1alpha1.JoinSpec{Kubeadm: &v1alpha1.EndpointJoin{}}, server.Cluster.Kubeconfig())
+	awaitReady(t, kubeadm, v1alpha1.ReasonReady, "")
+	_, path := run(t, v1alpha1.JoinSpec{VCluster: &v1alpha1.EndpointJoin{Endpoint: "https://platform.example.com/kubernetes/a"}}, server.Cluster.Kubeconfig())
+	awaitReady(t, path, v1alpha1.ReasonJoinUnsupported, "spec.join.vcluster.endpoint: kubeadm joins at https://HOST:PORT")
 }

@@ -225,7 +225,7 @@ func (m mode) render(t *testing.T, plan v1alpha1.NodePlan) cloudinit.Documents {
 		Kind: m.OSImage.UserData, OS: m.OSImage.OS.ID, KernelArguments: m.OSImage.KernelArguments, Plan: plan, Gate: gate, Secrets: m.secrets(),
 		Machine: cloudinit.MachineInput{Name: nodeName, Namespace: "default", UID: uid, Revision: "r-1", Attempt: 1},
 		Node:    cloudinit.NodeInput{Labels: map[string]string{v1alpha1.LabelNodeType: m.name}},
-		Join:    &kubeletfiles.TLSBootstrap{Endpoint: "https://tenant.example.com:6443", CA: []byte("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"), Token: "abcdef.0123456789abcdef"},
+		Join:    &kubeletfiles.Join{Endpoint: "https://tenant.example.com:6443", CA: []byte("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"), Token: "abcdef.0123456789abcdef"},
 	})
 	if err != nil {
 		t.Fatal(err)

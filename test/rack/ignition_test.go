@@ -56,7 +56,7 @@ func TestANodeIsIgnited(t *testing.T) {
 			rendered, err := cloudinit.Render(cloudinit.Input{
 				Kind: v1alpha1.UserDataIgnition, OS: system, Layers: []cloudinit.Layer{{Name: "a team's", Text: layer}},
 				Machine: cloudinit.MachineInput{Name: node, UID: node, Revision: "r1", Attempt: 1}, Gate: gate, Plan: planned,
-				Join: &kubelet.TLSBootstrap{Endpoint: c.cluster.Endpoint(), CA: c.cluster.CA(), Token: c.token((system + "00000")[:6])},
+				Join: &kubelet.Join{Endpoint: c.cluster.Endpoint(), CA: c.cluster.CA(), Token: c.token((system + "00000")[:6])},
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -309,7 +309,7 @@ func TestTheTenantRefusesWhatANodeMayNot(t *testing.T) {
 	rendered, err := cloudinit.Render(cloudinit.Input{
 		Machine: cloudinit.MachineInput{Name: name, UID: "4be1a5a0", Revision: "h100-77aa", Attempt: 2}, Gate: gate,
 		Node: cloudinit.NodeInput{Labels: map[string]string{"team": "research"}},
-		Join: &kubeletfiles.TLSBootstrap{Endpoint: c.cluster.Endpoint(), CA: c.cluster.CA(), Token: token},
+		Join: &kubeletfiles.Join{Endpoint: c.cluster.Endpoint(), CA: c.cluster.CA(), Token: token},
 	})
 	if err != nil {
 		t.Fatal(err)

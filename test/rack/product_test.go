@@ -120,7 +120,7 @@ func TestWhatTheProductPlansIsWhatItsNodesOffer(t *testing.T) {
 			rendered, err := cloudinit.Render(cloudinit.Input{
 				Machine: cloudinit.MachineInput{Name: node, UID: node, Revision: "r1", Attempt: 1}, Gate: gate, Plan: planned,
 				Node: cloudinit.NodeInput{Labels: map[string]string{v1alpha1.LabelNodeType: node}},
-				Join: &kubeletfiles.TLSBootstrap{Endpoint: c.cluster.Endpoint(), CA: c.cluster.CA(), Token: c.token((name + "00000")[:6])},
+				Join: &kubeletfiles.Join{Endpoint: c.cluster.Endpoint(), CA: c.cluster.CA(), Token: c.token((name + "00000")[:6])},
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ const (
 	placeholderToken    = "PLACEHOLDER-BOOTSTRAP-TOKEN"
 	placeholderCA       = "PLACEHOLDER: the CA certificate of the tenant's kubeconfig\n"
 	placeholderEndpoint = "https://placeholder-tenant-api-server.invalid:6443"
+	placeholderHash     = "sha256:PLACEHOLDER"
 	placeholderUID      = "00000000-0000-0000-0000-000000000000"
 	unpinnedDigest      = "unpinned"
 )
@@ -133,11 +135,12 @@ func (n *node) revisionName() (string, error) {
 
 // joinInput returns how the node joins, with the tenant's endpoint where the files have the tenant. The token is secret and the CA is
 // only in the cluster, so both are placeholders.
-func (n *node) joinInput(files offline.Files, machine *v1alpha1.Machine) *kubelet.TLSBootstrap {
-	out := &kubelet.TLSBootstrap{Endpoint: placeholderEndpoint, CA: []byte(placeholderCA), Token: placeholderToken}
+func (n *node) joinInput(files offline.Files, machine *v1alpha1.Machine) *kubelet.Join {
+	out := &kubelet.Join{Endpoint: placeholderEndpoint, CA: []byte(placeholderCA), CAHashes: []string{placeholderHash}, Token: placeholderToken}
 	if tenant := machine.Spec.TenantClusterRef.Name; tenant != "" {
-		if t, err := files.FindTenant(machine.Namespace, tenant); err == nil && t.Spec.Join.TLSBootstrap != nil && t.Spec.Join.TLSBootstrap.Endpoint != "" {
-			out.Endpoint = t.Spec.Join.TLSBootstrap.Endpoint
+		if t, err := files.FindTenant(machine.Namespace, tenant); err == nil {
+			out.Endpoint = cmp.Or(t.Spec.Join.Endpoint(), out.Endpoint)
+			n.addTenant(t)
 		}
 	}
 	n.placeholders = append(n.placeholders, placeholder{placeholderToken, "the bootstrap token, which is secret"}, placeholder{strings.TrimSpace(placeholderCA), "what its text says"})
@@ -145,6 +148,15 @@ func (n *node) joinInput(files offline.Files, machine *v1alpha1.Machine) *kubele
 		n.placeholders = append(n.placeholders, placeholder{placeholderEndpoint, "the tenant's API server"})
 	}
 	return out
+}
+
+// addTenant adds what the TenantCluster says of its nodes. What would be found in the cluster is not known here.
+func (n *node) addTenant(t *v1alpha1.TenantCluster) {
+	dns := t.NodeDNS()
+	n.in.Node.ClusterDNS, n.in.Node.ClusterDomain, n.in.Node.Networks, n.in.Node.Method = dns.Addresses, dns.Domain, t.Spec.NodeNetworks, t.Spec.Join.Method()
+	if n.in.Node.Method.IsKubeadm() {
+		n.placeholders = append(n.placeholders, placeholder{placeholderHash, "the pin of the tenant's certificate authority"})
+	}
 }
 
 // placeholderSecrets returns placeholders for the content of Secrets. In the documents they are in base64.

@@ -40,7 +40,7 @@ type Node struct {
 }
 
 // Render makes the documents; a nil join leaves out what is secret, and needs no secrets. Errors quote no user data.
-func (n Node) Render(join *kubelet.TLSBootstrap, secrets cloudinit.Secrets) (cloudinit.Documents, error) {
+func (n Node) Render(join *kubelet.Join, secrets cloudinit.Secrets) (cloudinit.Documents, error) {
 	spec := n.Revision.Spec
 	in := cloudinit.Input{
 		Kind: spec.Image.UserData, OS: n.Image.Spec.OS.ID, KernelArguments: n.Image.Spec.KernelArguments,
@@ -56,6 +56,7 @@ func (n Node) Render(join *kubelet.TLSBootstrap, secrets cloudinit.Secrets) (clo
 	if n.Tenant != nil {
 		dns := n.Tenant.NodeDNS()
 		in.Node.ClusterDNS, in.Node.ClusterDomain, in.Node.Networks = dns.Addresses, dns.Domain, n.Tenant.Spec.NodeNetworks
+		in.Node.Method = n.Tenant.Spec.Join.Method()
 	}
 	if n.Host != nil {
 		in.Host = cloudinit.HostOf(n.Host.Name, n.Host.Spec.BootMACAddress, n.Host.Labels, n.Host.Annotations)

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
 // IsLoopback reports whether the endpoint, https://HOST:PORT, is a node's own address when a node asks for it.
@@ -17,6 +19,23 @@ func IsLoopback(endpoint string) bool {
 func IsLinkLocal(endpoint string) bool {
 	_, ip := host(endpoint)
 	return ip.IsLinkLocalUnicast()
+}
+
+// Problem returns why nodes cannot join as the TenantCluster says; empty: they can. endpoint is what nodes are given, and ca what the kubeconfig pins.
+func Problem(spec v1alpha1.JoinSpec, endpoint string, ca []byte) string {
+	method := spec.Method()
+	u, err := url.Parse(endpoint)
+	switch {
+	case method == v1alpha1.JoinScript:
+		return "spec.join.script: this version of Ingot joins by tlsBootstrap, kubeadm and vcluster"
+	case !method.IsKubeadm():
+		return ""
+	case err != nil || u.Hostname() == "" || strings.Trim(u.Path, "/") != "":
+		return "spec.join." + string(method) + ".endpoint: kubeadm joins at https://HOST:PORT without a path, and it is " + endpoint + ": name what nodes reach"
+	case len(ca) == 0:
+		return "spec.join." + string(method) + ": kubeadm verifies the cluster by its certificate authority, and the kubeconfig has none: add certificate-authority-data"
+	}
+	return ""
 }
 
 // host returns the host of a URL: its name, and its address if it is one.

@@ -92,3 +92,23 @@ func TestTheSpecsDNSIsUsedAndWhatItLeavesOutIsFound(t *testing.T) {
 		t.Error("of the spec:", diff)
 	}
 }
+
+func TestAJoinThatCannotBeIsTold(t *testing.T) {
+	kubeadm, ca := v1alpha1.JoinSpec{Kubeadm: &v1alpha1.EndpointJoin{}}, []byte("ca")
+	for name, c := range map[string]struct {
+		join     v1alpha1.JoinSpec
+		endpoint string
+		ca       []byte
+		want     string
+	}{
+		"tlsBootstrap":        {v1alpha1.JoinSpec{TLSBootstrap: &v1alpha1.EndpointJoin{}}, "https://a/b", nil, ""},
+		"kubeadm":             {kubeadm, "https://a:6443", ca, ""},
+		"kubeadm with a path": {kubeadm, "https://a/b", ca, "spec.join.kubeadm.endpoint: "},
+		"kubeadm without CA":  {kubeadm, "https://a", nil, "spec.join.kubeadm: kubeadm verifies"},
+		"script":              {v1alpha1.JoinSpec{Script: &v1alpha1.ScriptJoin{}}, "https://a", ca, "spec.join.script: "},
+	} {
+		if got := Problem(c.join, c.endpoint, c.ca); (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: %q, expected %q", name, got, c.want)
+		}
+	}
+}

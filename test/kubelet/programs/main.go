@@ -1,6 +1,7 @@
-// Program programs builds what test nodes run, in the versions of an image's recipe: kubelet, containerd with its tools, CNI plugins; and kubectl.
+// Program programs builds what test nodes run, in the versions of an image's recipe: kubelet, containerd with its tools, CNI plugins; and kubectl and
+// kubeadm.
 //
-//	go run ./test/kubelet/programs RECIPE DIR
+//	go run ./test/kubelet/programs RECIPE DIR [PROGRAM]
 package main
 
 import (
@@ -16,12 +17,12 @@ import (
 	"github.com/ingot-dev/ingot/imagebuilder/recipe"
 )
 
-// paths are those of the programs in the image. kubectl is beside the kubelet in its module.
+// paths are those of the programs in the image. kubectl and kubeadm are beside the kubelet in its module.
 var paths = []string{
-	kubelet, "/usr/bin/containerd", "/usr/bin/containerd-shim-runc-v2", "/usr/bin/ctr", "/opt/cni/bin/bridge", "/opt/cni/bin/loopback", "/opt/cni/bin/host-local", kubectl,
+	kubelet, "/usr/bin/containerd", "/usr/bin/containerd-shim-runc-v2", "/usr/bin/ctr", "/opt/cni/bin/bridge", "/opt/cni/bin/loopback", "/opt/cni/bin/host-local", kubectl, kubeadm,
 }
 
-const kubelet, kubectl = "/usr/bin/kubelet", "/usr/bin/kubectl"
+const kubelet, kubectl, kubeadm = "/usr/bin/kubelet", "/usr/bin/kubectl", "/usr/bin/kubeadm"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -33,10 +34,13 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	if len(args) != 2 {
-		return errors.New("usage: programs RECIPE DIR")
+	if len(args) < 2 || len(args) > 3 {
+		return errors.New("usage: programs RECIPE DIR [PROGRAM]")
 	}
-	file, dir := args[0], args[1]
+	file, dir, wanted := args[0], args[1], paths
+	if len(args) == 3 {
+		wanted = slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return filepath.Base(p) != args[2] })
+	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -49,18 +53,20 @@ func run(ctx context.Context, args []string) error {
 	if i < 0 {
 		return fmt.Errorf("%s: no program %s", file, kubelet)
 	}
-	client := r.Programs[i]
-	client.Path, client.Package = kubectl, client.Module+"/cmd/kubectl"
-	r.Programs = append(r.Programs, client)
+	for _, path := range []string{kubectl, kubeadm} {
+		beside := r.Programs[i]
+		beside.Path, beside.Package = path, beside.Module+"/cmd/"+filepath.Base(path)
+		r.Programs = append(r.Programs, beside)
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	built, err := build.Programs(ctx, build.Options{Recipe: r, Dir: filepath.Dir(file), Output: dir}, os.Stderr, paths...)
+	built, err := build.Programs(ctx, build.Options{Recipe: r, Dir: filepath.Dir(file), Output: dir}, os.Stderr, wanted...)
 	if err != nil {
 		return err
 	}
 	for i, f := range built {
-		if err := os.Rename(f, filepath.Join(dir, filepath.Base(paths[i]))); err != nil {
+		if err := os.Rename(f, filepath.Join(dir, filepath.Base(wanted[i]))); err != nil {
 			return err
 		}
 	}

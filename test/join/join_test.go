@@ -1,0 +1,228 @@
+package join
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cloudinit"
+	kubeletfiles "github.com/ingot-dev/ingot/cloudinit/kubelet"
+	"github.com/ingot-dev/ingot/test/management"
+	"github.com/ingot-dev/ingot/test/require"
+)
+
+const gate = "ingot.dev/unvalidated"
+
+var server *management.Server
+
+func TestMain(m *testing.M) {
+	runAsNode()
+	os.Exit(management.Main(m, &server))
+}
+
+// programs returns the directory with the programs of a node.
+func programs(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../../bin/node-programs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"kubelet", "kubeadm", "containerd"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			require.Missing(t, "node-programs/"+name, "make node-programs")
+		}
+	}
+	if os.Getuid() != 0 {
+		require.Missing(t, "root", "run as root: mounts of a node need it")
+	}
+	return dir
+}
+
+// initCluster makes the cluster one that kubeadm made, with kubeadm itself: what nodes read there to join.
+func initCluster(t *testing.T, programs string) {
+	t.Helper()
+	config := filepath.Join(t.TempDir(), "init.yaml")
+	// The address is written into a condition of the configuration alone: nothing connects to it.
+	text := `apiVersion: kubeadm.k8s.io/v1beta4
+kind: InitConfiguration
+localAPIEndpoint: {advertiseAddress: 192.0.2.1}
+nodeRegistration: {name: control-plane, criSocket: "unix:///run/containerd/containerd.sock"}
+---
+apiVersion: kubeadm.k8s.io/v1beta4
+kind: ClusterConfiguration
+kubernetesVersion: v1.37.0
+networking: {dnsDomain: tenant.example, serviceSubnet: 10.96.0.0/16}
+---
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+cgroupDriver: cgroupfs
+`
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, phase := range []string{"kubeadm", "kubelet"} {
+		command := exec.CommandContext(t.Context(), filepath.Join(programs, "kubeadm"), "init", "phase", "upload-config", phase, "--config", config, "--kubeconfig", server.Cluster.KubeconfigPath())
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("kubeadm init phase upload-config %s: %v\n%s", phase, err, out)
+		}
+	}
+}
+
+// newToken makes a bootstrap token as the manager does.
+func newToken(t *testing.T, id string, method v1alpha1.JoinMethod) string {
+	t.Helper()
+	const secret = "0123456789abcdef"
+	data := map[string]string{
+		"token-id": id, "token-secret": secret, "expiration": time.Now().Add(10 * time.Minute).UTC().Format(time.RFC3339), "usage-bootstrap-authentication": "true",
+		"auth-extra-groups": "system:bootstrappers:ingot,system:bootstrappers:kubeadm:default-node-token",
+	}
+	if method.IsKubeadm() {
+		data["usage-bootstrap-signing"] = "true"
+	}
+	server.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-" + id}, Type: corev1.SecretTypeBootstrapToken, StringData: data})
+	return id + "." + secret
+}
+
+// settings are kubelet's on a machine that it does not have for itself.
+func settings(t *testing.T, port int) []byte {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{
+		"port": port, "cgroupDriver": "cgroupfs", "failCgroupV1": false, "failSwapOn": false, "cgroupsPerQOS": false, "enforceNodeAllocatable": []string{"none"},
+		"evictionHard": map[string]string{"memory.available": "1Mi"}, "kubeReserved": nil, "systemReserved": nil,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func TestNodesJoin(t *testing.T) {
+	dir := programs(t)
+	initCluster(t, dir)
+	for id, method := range map[string]v1alpha1.JoinMethod{"aaaaaa": v1alpha1.JoinTLSBootstrap, "bbbbbb": v1alpha1.JoinKubeadm, "cccccc": v1alpha1.JoinVCluster} {
+		t.Run(string(method), func(t *testing.T) { joinNode(t, dir, id, method) })
+	}
+}
+
+func joinNode(t *testing.T, programs, id string, method v1alpha1.JoinMethod) {
+	clients, err := kubernetes.NewForConfig(server.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	defer cancel()
+	name, port := "join-"+id, freePort(t)
+	in := cloudinit.Input{
+		Machine: cloudinit.MachineInput{Name: name, UID: "4be1a5a0", Revision: "h100-77aa", Attempt: 2}, Gate: gate,
+		Kubelet: cloudinit.KubeletInput{Version: "1.37.0", Members: settings(t, port)},
+		Node: cloudinit.NodeInput{
+			Labels: map[string]string{"team": "research"}, Taints: []corev1.Taint{{Key: "dedicated", Value: "research", Effect: corev1.TaintEffectNoExecute}},
+			ClusterDNS: []string{"10.96.0.10"}, ClusterDomain: "tenant.example", Method: method,
+		},
+		Join: &kubeletfiles.Join{Endpoint: server.Cluster.Endpoint(), CA: server.Cluster.CA(), Token: newToken(t, id, method)},
+	}
+	documents, err := cloudinit.Render(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	created, err := clients.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer created.Stop()
+	o := options{Name: name, Dir: t.TempDir(), Programs: programs, UserData: documents.UserData}
+	stop, err := o.start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = stop()
+		if t.Failed() {
+			logs, _ := filepath.Glob(filepath.Join(o.Dir, "*.log"))
+			for _, l := range logs {
+				text, _ := os.ReadFile(l)
+				t.Logf("%s:\n%s", filepath.Base(l), text[max(0, len(text)-4000):])
+			}
+		}
+	})
+	select {
+	case event := <-created.ResultChan():
+		node, ok := event.Object.(*corev1.Node)
+		if !ok {
+			t.Fatalf("%+v", event)
+		}
+		checkNode(t, node, in)
+	case <-ctx.Done():
+		t.Fatal("no Node registers")
+	}
+	checkSettings(ctx, t, port, in)
+}
+
+// checkNode checks the Node as it was created: nothing has touched it since.
+func checkNode(t *testing.T, node *corev1.Node, in cloudinit.Input) {
+	t.Helper()
+	for _, want := range append([]corev1.Taint{{Key: gate, Effect: corev1.TaintEffectNoSchedule}}, in.Node.Taints...) {
+		if !slices.ContainsFunc(node.Spec.Taints, func(have corev1.Taint) bool { return have.MatchTaint(&want) && have.Value == want.Value }) {
+			t.Errorf("the Node is created without the taint %s: %v", want.ToString(), node.Spec.Taints)
+		}
+	}
+	if node.Labels["team"] != "research" || node.Spec.ProviderID != "ingot://4be1a5a0/2" || node.Status.NodeInfo.KubeletVersion != "v1.37.0" {
+		t.Errorf("labels %v, providerID %s, kubelet %s", node.Labels, node.Spec.ProviderID, node.Status.NodeInfo.KubeletVersion)
+	}
+}
+
+// checkSettings asks the kubelet itself what it runs with.
+func checkSettings(ctx context.Context, t *testing.T, port int, in cloudinit.Input) {
+	t.Helper()
+	config, err := rest.TLSConfigFor(server.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The kubelet's serving certificate is its own.
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, GetClientCertificate: config.GetClientCertificate, Certificates: config.Certificates}}}
+	var answer struct {
+		Config kubeletconfig.KubeletConfiguration `json:"kubeletconfig"`
+	}
+	management.Eventually(t, "the kubelet answers", func() bool {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d/configz", port), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			return false
+		}
+		defer response.Body.Close()
+		return response.StatusCode == http.StatusOK && json.NewDecoder(response.Body).Decode(&answer) == nil
+	})
+	c := answer.Config
+	if !slices.Equal(c.ClusterDNS, in.Node.ClusterDNS) || c.ClusterDomain != in.Node.ClusterDomain || !c.RotateCertificates || c.ProviderID != "ingot://4be1a5a0/2" {
+		t.Errorf("DNS %v, domain %s, rotation %v, providerID %s", c.ClusterDNS, c.ClusterDomain, c.RotateCertificates, c.ProviderID)
+	}
+}
