@@ -63,7 +63,7 @@ func discoveryRestrictions() map[string]any {
 func customResource(plural, kind string, scope apiextensionsv1.ResourceScope) *apiextensionsv1.CustomResourceDefinition {
 	anything := true
 	return &apiextensionsv1.CustomResourceDefinition{
-		TypeMeta: metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
+		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
 		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + discoveryGroup},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: discoveryGroup, Scope: scope,
