@@ -58,7 +58,7 @@ func TestTheTextIsAsWritten(t *testing.T) {
 
 func TestTheSamplesAreExplained(t *testing.T) {
 	for name, wants := range map[string][]string{
-		"h100":     {"8 H100-SXM5-80GB presented as Passthrough", "  nvidia.com/gpu   8\n", "  modprobe.blacklist=nouveau\n", "  /usr/local/sbin/ingot-gpu-mode   0755\n", "  ingot-gpu-mode.service         written by Ingot\n"},
+		"h100":     {"8 H100-SXM5-80GB presented as Passthrough", "  nvidia.com/gpu   8\n", "  modprobe.blacklist=nouveau\n", "  /usr/local/sbin/ingot-gpu-mode     0755\n", "  ingot-gpu-mode.service         written by Ingot\n"},
 		"h100-mig": {"presented as MIG", "  nvidia.com/mig-1g.10gb   28\n  nvidia.com/mig-3g.40gb   8\n", "nvidia.com/mig.strategy", "/etc/nvidia-mig-manager/ingot.yaml"},
 		"h200-dra": {"presented as DRA", "Driver gpu.nvidia.com must publish", "  DeviceClass gpu.nvidia.com   8   selected\n", "nvidia.com/dra-kubelet-plugin"},
 	} {
