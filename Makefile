@@ -57,14 +57,22 @@ $(BIN)/boot/agent.cpio.zst: $(BIN)/ingot $(BIN)/ingot-agent $(if $(KERNEL),FORCE
 		echo "no EFI stub, so BMCs' virtual media are not served: give EFI_STUB=PATH, the package systemd-boot-efi or its linuxx64.efi.stub"; \
 	$(BIN)/ingot image ramdisk --agent $(BIN)/ingot-agent --kernel "$$kernel" $(FIRMWARE:%=--firmware %) $${stub:+--efi-stub "$$stub"} -o $(BIN)/boot
 
-# For servers with an arm64 processor, which boot by UEFI HTTP boot. Packages of another architecture are given: linux-image-*-arm64_*.deb and
-# systemd-boot-efi_*_arm64.deb of a Debian mirror.
+# For servers with an arm64 processor, which boot by UEFI HTTP boot. Without packages that are given, apt downloads them with lists of its own, so that this
+# machine's own are not touched.
+KERNEL_ARM64 ?=
+EFI_STUB_ARM64 ?=
+APT_ARM64 = $(CURDIR)/$(BIN)/kernel/arm64
 .PHONY: boot-arm64
-boot-arm64: $(BIN)/ingot
-	@[ -n '$(KERNEL_ARM64)' ] && [ -n '$(EFI_STUB_ARM64)' ] || { echo "give KERNEL_ARM64=PATH, a kernel package such as linux-image-*-arm64_*.deb, and EFI_STUB_ARM64=PATH, the package systemd-boot-efi_*_arm64.deb or its linuxaa64.efi.stub"; exit 1; }
-	@mkdir -p $(BIN)/boot/arm64
-	@GOARCH=arm64 go build -ldflags '$(LDFLAGS)' -o $(BIN)/ingot-agent-arm64 ./cmd/ingot-agent
-	@$(BIN)/ingot image ramdisk --agent $(BIN)/ingot-agent-arm64 --kernel '$(KERNEL_ARM64)' $(FIRMWARE:%=--firmware %) --efi-stub '$(EFI_STUB_ARM64)' -o $(BIN)/boot/arm64
+boot-arm64: $(BIN)/ingot ## Make the same for servers with an arm64 processor, in bin/boot/arm64. KERNEL_ARM64, EFI_STUB_ARM64: packages.
+	@mkdir -p $(BIN)/boot/arm64 $(APT_ARM64)/lists/partial $(APT_ARM64)/cache/archives/partial && touch $(APT_ARM64)/status
+	@printf '%s\n' 'APT::Architecture "arm64";' 'APT::Architectures { "arm64"; };' 'Dir::State::lists "$(APT_ARM64)/lists";' 'Dir::State::status "$(APT_ARM64)/status";' 'Dir::Cache "$(APT_ARM64)/cache";' > $(APT_ARM64)/apt.conf
+	@export APT_CONFIG=$(APT_ARM64)/apt.conf; kernel='$(KERNEL_ARM64)' stub='$(EFI_STUB_ARM64)'; \
+	fetch() { ls $(APT_ARM64)/$$1_*.deb 2>/dev/null || { (cd $(APT_ARM64) && { [ -n "$$(ls lists/*Packages* 2>/dev/null)" ] || apt-get -q update; } && apt-get -q download $$1) >&2 && ls $(APT_ARM64)/$$1_*.deb; }; }; \
+	[ -n "$$stub" ] || stub=$$(fetch systemd-boot-efi) && \
+	{ [ -n "$$kernel" ] || kernel=$$(fetch "$$(apt-cache depends linux-image-arm64 | awk '/Depends: linux-image/ {print $$2; exit}')"); } || \
+		{ echo "no packages of arm64: give KERNEL_ARM64=PATH, such as linux-image-*-arm64_*.deb, and EFI_STUB_ARM64=PATH, systemd-boot-efi_*_arm64.deb or its linuxaa64.efi.stub"; exit 1; }; \
+	GOARCH=arm64 go build -ldflags '$(LDFLAGS)' -o $(BIN)/ingot-agent-arm64 ./cmd/ingot-agent && \
+	$(BIN)/ingot image ramdisk --agent $(BIN)/ingot-agent-arm64 --kernel "$$kernel" $(FIRMWARE:%=--firmware %) --efi-stub "$$stub" -o $(BIN)/boot/arm64
 
 .PHONY: node-programs
 node-programs: $(BIN)/node-programs/kubectl $(BIN)/node-programs/kubeadm ## Build what test nodes run: kubelet, kubeadm, containerd and their tools, in bin/node-programs.
@@ -102,7 +110,7 @@ e2e: programs boot node-image ## Install a virtual server with real firmware by 
 	@INGOT_REQUIRE=all go test -count=1 -v -timeout 60m ./test/vm $(ARGS)
 
 .PHONY: e2e-all
-e2e-all: programs boot node-image ## Run every test of virtual servers, also those that .ci/run leaves out.
+e2e-all: programs boot boot-arm64 node-image ## Run every test of virtual servers, also those that .ci/run leaves out.
 	@INGOT_REQUIRE=all INGOT_E2E=all go test -count=1 -v -timeout 90m ./test/vm $(ARGS)
 
 .PHONY: unit

@@ -41,26 +41,32 @@ func bootFiles(boot settings.Boot) netboot.BootFiles {
 	if stub == "" {
 		stub = filepath.Join(boot.Files, settings.EFIStubFile)
 	}
-	addImages(&out, boot, stub, "BOOTX64.EFI")
+	if boot.EFIStub != "" || isThere(stub) { // a configured stub is missed by name
+		addImages(&out, boot, stub, "BOOTX64.EFI")
+	}
 	return out
 }
 
 // bootFilesARM64 returns those for arm64, which are in a folder of their own; the zero value: there are none.
 func bootFilesARM64(boot settings.Boot) netboot.BootFiles {
 	kernel := path.Join(settings.FolderARM64, boot.Kernel)
-	if _, err := os.Stat(filepath.Join(boot.Files, kernel)); errors.Is(err, fs.ErrNotExist) {
+	if !isThere(filepath.Join(boot.Files, kernel)) {
 		return netboot.BootFiles{}
 	}
 	out := netboot.BootFiles{Kernel: kernel, Initrd: path.Join(settings.FolderARM64, boot.Initrd)}
-	addImages(&out, boot, filepath.Join(boot.Files, settings.FolderARM64, settings.EFIStubFileARM64), "BOOTAA64.EFI")
+	if stub := filepath.Join(boot.Files, settings.FolderARM64, settings.EFIStubFileARM64); isThere(stub) {
+		addImages(&out, boot, stub, "BOOTAA64.EFI")
+	}
 	return out
+}
+
+func isThere(file string) bool {
+	_, err := os.Stat(file)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // addImages adds what makes images of the files: a CD image, on which the program has the name, and the program itself.
 func addImages(to *netboot.BootFiles, boot settings.Boot, stub, name string) {
-	if _, err := os.Stat(stub); boot.EFIStub == "" && errors.Is(err, fs.ErrNotExist) {
-		return
-	}
 	m := &mediaMaker{stub: stub, files: os.DirFS(boot.Files), kernel: to.Kernel, initrd: to.Initrd, name: name}
 	to.Media = m.medium
 	to.Program = func(commandLine string) (io.ReadSeeker, error) {

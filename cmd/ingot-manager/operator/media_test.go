@@ -113,6 +113,11 @@ func TestFilesOfARM64AreInAFolderOfTheirOwn(t *testing.T) {
 	if files := bootFilesARM64(boot); files.Kernel != "arm64/"+boot.Kernel || files.Initrd != "arm64/"+boot.Initrd || files.Program != nil || files.Media != nil {
 		t.Errorf("without a stub: %+v", files)
 	}
+	boot.EFIStub = "of-amd64" // it is no stub of arm64
+	if files := bootFilesARM64(boot); files.Program != nil {
+		t.Error("the stub of amd64 stands for that of arm64")
+	}
+	boot.EFIStub = ""
 	if err := os.WriteFile(filepath.Join(boot.Files, settings.FolderARM64, settings.EFIStubFileARM64), stub, 0o600); err != nil {
 		t.Fatal(err)
 	}

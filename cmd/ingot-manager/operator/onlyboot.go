@@ -23,7 +23,7 @@ import (
 
 // RunBoot runs the boot service alone until the context ends: no controller, no leader. An error is an *EndError, and is the last line of the log.
 func RunBoot(ctx context.Context, s settings.Settings, cluster *rest.Config, version string) error {
-	log := newLog(s.Log)
+	log := newLog(ctx, s.Log)
 	redirectLogs(log)
 	log.Info("Starting the boot service of ingot-manager", "version", version, "hostNamespaces", s.Boot.HostNamespaces)
 	if err := runBoot(ctx, s, cluster, log); err != nil {

@@ -65,7 +65,7 @@ func Run(ctx context.Context, s settings.Settings, cluster *rest.Config, version
 
 // RunWith is Run with another resolver in place of this version's.
 func RunWith(ctx context.Context, s settings.Settings, cluster *rest.Config, version string, resolve presentation.Resolver) error {
-	log := newLog(s.Log)
+	log := newLog(ctx, s.Log)
 	redirectLogs(log)
 	log.Info("Starting ingot-manager", "version", version)
 	if err := runManager(ctx, s, cluster, log, resolve); err != nil {

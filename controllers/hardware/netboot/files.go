@@ -31,7 +31,7 @@ func architectureOf(session Session) string {
 // noProgram says why there is no image for the session's server.
 func noProgram(session Session) string {
 	if isARM64(architectureOf(session)) {
-		return "the boot service has no kernel and EFI stub for servers with an arm64 processor: make them with `make boot KERNEL_ARM64=PACKAGE EFI_STUB_ARM64=PACKAGE`"
+		return "the boot service has no kernel and EFI stub for servers with an arm64 processor: make them with `make boot-arm64`"
 	}
 	return "the boot service has no EFI stub, linuxx64.efi.stub, beside its kernel: make its files with --efi-stub, or set boot.efiStub of the manager's configuration"
 }
@@ -42,7 +42,7 @@ func (s *Service) serveFile(nameOf func(BootFiles) string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := nameOf(s.filesFor(r.URL.Query().Get("arch")))
 		if name == "" {
-			s.options.Log.Error("a server with an arm64 processor asks for a kernel, and the boot service has none for it: make one with `make boot KERNEL_ARM64=PACKAGE`", "from", addressOf(r))
+			s.options.Log.Error("a server with an arm64 processor asks for a kernel, and the boot service has none for it: make one with `make boot-arm64`", "from", addressOf(r))
 			http.Error(w, "there is no kernel of that architecture", http.StatusNotFound)
 			return
 		}

@@ -25,7 +25,7 @@ func (s *Service) serveBootProgram(w http.ResponseWriter, r *http.Request) {
 	}
 	make := s.options.ARM64.Program
 	if make == nil {
-		s.options.Log.Error("a server with an arm64 processor asks for its boot program, and the boot service has none: make it with `make boot KERNEL_ARM64=PACKAGE EFI_STUB_ARM64=PACKAGE`", "mac", mac)
+		s.options.Log.Error("a server with an arm64 processor asks for its boot program, and the boot service has none: make it with `make boot-arm64`", "mac", mac)
 		http.NotFound(w, r)
 		return
 	}
