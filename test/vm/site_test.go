@@ -220,7 +220,10 @@ func (s *site) startServer(ctx context.Context) error {
 	if s.hasSecureBoot {
 		firmware, personality.SecureBoot = bootcheck.SecureFirmware, map[string]any{"SecureBootEnable": true, "SecureBootCurrentBoot": "Enabled"}
 	}
+	// Only firmware with a pinned URL has its variables written; AAVMF's variables file is blank until its first boot.
+	var pinned func() (uri, authorities string)
 	if slices.Contains(s.ways, v1alpha1.BootWayPinnedHTTP) {
+		pinned = s.pinned
 		personality.Boot = bmc.BootRules{HTTPBootURI: bmc.URITaken, Certificates: s.certificates}
 	}
 	if s.isARM64 {
@@ -233,7 +236,7 @@ func (s *site) startServer(ctx context.Context) error {
 	var err error
 	s.server, err = qemu.New(qemu.Options{
 		Name: "server-1", Dir: s.env.Dir, FirmwareCode: firmware.Code, FirmwareVars: firmware.Vars, SecureBoot: firmware.SecureBoot, MemoryMiB: 2048, CPUs: 2, UUID: uuid, MAC: bootMAC, Tap: "tap0",
-		Devices: devices, HTTPBoot: s.bootsByHTTP || s.isARM64, ARM64: s.isARM64, Media: s.medium, Pinned: s.pinned,
+		Devices: devices, HTTPBoot: s.bootsByHTTP || s.isARM64, ARM64: s.isARM64, Media: s.medium, Pinned: pinned,
 		Disks: []qemu.Disk{{Path: s.disk, Bus: "nvme", Serial: "DRIVE0"}}, NextBoot: func() hardware.BootSource { return s.bmc.TakeBoot() }, Log: log,
 	})
 	if err != nil {
