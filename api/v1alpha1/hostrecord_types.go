@@ -72,6 +72,13 @@ type ExactImage struct {
 	//
 	// +required
 	Format ImageFormat `json:"format"`
+	// architecture of the processors that the image runs on; absent: amd64.
+	//   - amd64: 64-bit x86.
+	//   - arm64: 64-bit Arm.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum=amd64;arm64
+	Architecture string `json:"architecture,omitempty"`
 }
 
 // HostPower is the power state as the BMC said.

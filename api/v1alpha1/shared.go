@@ -149,6 +149,12 @@ type NamespacedReference struct {
 	Name string `json:"name"`
 }
 
+// Architectures of processors, as Kubernetes names them.
+const (
+	ArchitectureAMD64 = "amd64"
+	ArchitectureARM64 = "arm64"
+)
+
 // ImageFormat is the format of an image file.
 // +kubebuilder:validation:Enum=raw;raw.gz;raw.zst;qcow2
 type ImageFormat string

@@ -8,6 +8,8 @@ import (
 
 // Requirements are what a server must have beside its GPUs to be installed. The zero value requires nothing.
 type Requirements struct {
+	// Architecture of the processors, as ArchitectureName has it; empty requires none.
+	Architecture string
 	// FullGPULinkWidth requires that every GPU has as many PCIe lanes as it can use, FullGPULinkSpeed that the port above it supports its speed.
 	FullGPULinkWidth, FullGPULinkSpeed bool
 	// GPUVendors are the PCI vendor ids of the GPUs that are meant.
@@ -46,6 +48,7 @@ const osMemoryPercent = 95
 // Compare says what the server lacks, and what cannot be told from the inventory. Each text has what was expected, what was seen, and where to look.
 func (r Requirements) Compare(found Inventory) (missing, unknown []string) {
 	c := comparison{found: found}
+	c.compareArchitecture(r.Architecture)
 	if r.FullGPULinkWidth {
 		c.compareGPULinks(r)
 	}
@@ -84,6 +87,15 @@ func (c *comparison) addUnknown(format string, args ...any) {
 
 // isReadByAgent reports whether an agent has read the inventory. A BMC knows neither a link nor what a driver tells.
 func (c *comparison) isReadByAgent() bool { return c.found.DeviceSource == DevicesByAgent }
+
+// compareArchitecture compares the architecture, where it is known. An agent has always read it.
+func (c *comparison) compareArchitecture(required string) {
+	seen := ArchitectureName(c.found.Architecture)
+	if required == "" || seen == "" || seen == required {
+		return
+	}
+	c.addMissing("expected a server with processors of the image's architecture, %s, seen %s: give the NodeType an OSImage for %s, or add the label hardware.ingot.dev/architecture=%s to its hostSelector", required, seen, seen, required)
+}
 
 // compareGPULinks compares the PCIe links of the GPUs. A server without GPUs lacks none here: RequiredGPUs counts them.
 func (c *comparison) compareGPULinks(r Requirements) {

@@ -35,6 +35,10 @@ func TestRequirementsAreComparedWithWhatWasFound(t *testing.T) {
 		unknown  string
 	}{
 		{"nothing is required", Requirements{}, func(i *Inventory) { *i = Inventory{} }, "", ""},
+		{"the image's architecture", Requirements{Architecture: "arm64"}, func(i *Inventory) { i.Architecture = "aarch64" }, "", ""},
+		{"another architecture", Requirements{Architecture: "amd64"}, func(i *Inventory) { i.Architecture = "aarch64" },
+			"expected a server with processors of the image's architecture, amd64, seen arm64: give the NodeType an OSImage for arm64, or add the label hardware.ingot.dev/architecture=amd64", ""},
+		{"an architecture that a BMC does not tell", Requirements{Architecture: "arm64"}, nil, "", ""},
 		{"full width", width, nil, "", ""},
 		{"a GPU at x8", width, func(i *Inventory) { i.PCIDevices[1].LinkWidth = 8 }, "expected that GPU 10de:2330 0000:3b:00.0 has its 16 PCIe lanes, seen 8: look whether it is seated", ""},
 		{"a width that nobody has read", width, func(i *Inventory) { i.PCIDevices[0].LinkWidth = 0 }, "", "the PCIe link of GPU 10de:2330 0000:1b:00.0 cannot be read"},

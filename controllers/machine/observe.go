@@ -230,7 +230,7 @@ func (r *Reconciler) readRevision(ctx context.Context, obs *observation, asked v
 		return objects, f, nil
 	}
 	f.ImageReason, f.ImageProblem = imageProblem(objects.image)
-	f.Image = v1alpha1.ExactImage{URL: objects.image.Spec.URL, Checksum: image.Checksum, Format: image.Format}
+	f.Image = exactImage(objects.image.Spec, image)
 	if gpu := objects.revision.Spec.GPU; gpu != nil {
 		f.GPUs = &v1alpha1.ExpectedGPUs{Vendor: gpu.Vendor, Model: gpu.Model, Count: gpu.Count}
 	}
@@ -242,6 +242,16 @@ func (r *Reconciler) readRevision(ctx context.Context, obs *observation, asked v
 		f.Problem = "its NodeProvider " + obs.nodeType.Spec.ProviderRef.Name + " does not exist: create it again"
 	}
 	return objects, f, nil
+}
+
+// exactImage returns the file that the revision pinned. amd64 is left out, as in a HostRecord that was written before it had an architecture: an image
+// that differs would be written again.
+func exactImage(image v1alpha1.OSImageSpec, pinned v1alpha1.RevisionImage) v1alpha1.ExactImage {
+	exact := v1alpha1.ExactImage{URL: image.URL, Checksum: pinned.Checksum, Format: pinned.Format}
+	if image.Architecture != v1alpha1.ArchitectureAMD64 {
+		exact.Architecture = image.Architecture
+	}
+	return exact
 }
 
 // imageProblem returns why an OSImage cannot be installed now: its server answers, and not as it must.

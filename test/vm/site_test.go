@@ -330,6 +330,9 @@ func (s *site) packImage(ctx context.Context) (*v1alpha1.OSImage, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.isARM64 {
+		packed.OSImage.Spec.Architecture = v1alpha1.ArchitectureARM64
+	}
 	return &packed.OSImage, nil
 }
 

@@ -3,6 +3,8 @@ package netboot
 import (
 	"io"
 	"net/http"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
 // filesFor returns the boot files of the architecture, as the kernel, Kubernetes or iPXE names it. Unknown is amd64.
@@ -13,10 +15,8 @@ func (s *Service) filesFor(architecture string) BootFiles {
 	return BootFiles{Kernel: s.options.Kernel, Initrd: s.options.Initrd, Media: s.options.Media, Program: s.options.Program}
 }
 
-// isARM64 reports whether it is the name of arm64: that of the kernel and of agents, that of iPXE and Kubernetes, or that of Redfish.
-func isARM64(architecture string) bool {
-	return architecture == "aarch64" || architecture == "arm64" || architecture == "ARM-A64"
-}
+// isARM64 reports whether it is a name of arm64.
+func isARM64(architecture string) bool { return hardware.ArchitectureName(architecture) == "arm64" }
 
 // filesOf returns the boot files of the session's server.
 func (s *Service) filesOf(session Session) BootFiles { return s.filesFor(architectureOf(session)) }

@@ -50,3 +50,12 @@ func TestAServerWithoutTheRequiredGPUsGetsNoInstructions(t *testing.T) {
 		})
 	}
 }
+
+func TestAServerOfAnotherArchitectureThanTheImageGetsNoInstructions(t *testing.T) {
+	s := newSite(t)
+	s.host().Requirements = hardware.Requirements{Architecture: "amd64"}
+	code := s.call("POST", protocol.PathRegister, s.boot(), `{"inventory":{"systemUUID":"dmi","architecture":"aarch64","nics":[{"mac":"0c:42:a1:00:00:0a"}]}}`)
+	if h := s.host(); code != protocol.AttemptClosed || h.Reason != hardware.ReasonHardwareInsufficient || !strings.Contains(h.Message, "amd64, seen arm64") || !strings.Contains(h.Message, "nothing was written") {
+		t.Errorf("code %q, %s: %s", code, h.Reason, h.Message)
+	}
+}

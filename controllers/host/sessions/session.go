@@ -32,7 +32,7 @@ func session(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Se
 		s.Image = hardware.Image{URL: w.Image.URL, Checksum: w.Image.Checksum, Format: string(w.Image.Format)}
 	}
 	if s.Operation == hardware.OpInstall {
-		s.GPUs, s.Requirements = inventory.RequiredGPUs(w.GPUs), inventory.Requirements(w.Hardware)
+		s.GPUs, s.Requirements = inventory.RequiredGPUs(w.GPUs), inventory.Requirements(w.Hardware, w.Image)
 		s.RootDevice, _ = RootDevice(host.Spec.RootDeviceHints)
 		s.PreviousRootDisk, s.AcceptedRootDisk = inventory.HardwareDisk(w.PreviousRootDisk), w.AcceptedRootDisk
 	}

@@ -160,7 +160,7 @@ func (p *planner) callInstaller() result {
 	}
 	if w.Image != nil {
 		action.Image = hardware.Image{URL: w.Image.URL, Checksum: w.Image.Checksum, Format: string(w.Image.Format)}
-		action.GPUs, action.Requirements = inventory.RequiredGPUs(w.GPUs), inventory.Requirements(w.Hardware)
+		action.GPUs, action.Requirements = inventory.RequiredGPUs(w.GPUs), inventory.Requirements(w.Hardware, w.Image)
 		action.PreviousRootDisk, action.AcceptedRootDisk = inventory.HardwareDisk(w.PreviousRootDisk), w.AcceptedRootDisk
 	}
 	return actionResult(action, p.Timeouts.PollInterval)

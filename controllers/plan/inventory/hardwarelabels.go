@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
 // maxLabelValue is the limit of a label's value (k8s.io/apimachinery/pkg/util/validation.LabelValueMaxLength).
@@ -42,7 +43,7 @@ func HostLabelChange(have map[string]string, found *v1alpha1.HostInventory) Labe
 func hardwareLabels(i *v1alpha1.HostInventory) map[string]string {
 	labels := map[string]string{}
 	for key, text := range map[string]string{
-		v1alpha1.LabelManufacturer: i.Manufacturer, v1alpha1.LabelModel: i.Model, v1alpha1.LabelArchitecture: architecture(i.Architecture), v1alpha1.LabelCPUModel: i.CPUModel,
+		v1alpha1.LabelManufacturer: i.Manufacturer, v1alpha1.LabelModel: i.Model, v1alpha1.LabelArchitecture: hardware.ArchitectureName(i.Architecture), v1alpha1.LabelCPUModel: i.CPUModel,
 		v1alpha1.LabelBIOSVersion: i.BIOSVersion, v1alpha1.LabelBMCVersion: i.BMCVersion, v1alpha1.LabelTPM: i.TPMVersion,
 	} {
 		if value := labelValue(text); value != "" {
@@ -58,17 +59,6 @@ func hardwareLabels(i *v1alpha1.HostInventory) map[string]string {
 		}
 	}
 	return labels
-}
-
-// architecture returns the name that Kubernetes has for the architecture. The agent and BMCs use others.
-func architecture(name string) string {
-	switch name {
-	case "x86_64":
-		return "amd64"
-	case "aarch64":
-		return "arm64"
-	}
-	return name
 }
 
 // memoryBytes returns the size of the memory modules or, while they are not known, what the BMC or the operating system told. The operating system tells

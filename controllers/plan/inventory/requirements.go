@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -11,12 +12,17 @@ import (
 // mbpsPerGbps: network speeds are decimal.
 const mbpsPerGbps = 1000
 
-// Requirements returns what a server must have beside its GPUs. It requires nothing where the NodeType requires nothing.
-func Requirements(required *v1alpha1.HardwareRequirements) hardware.Requirements {
+// Requirements returns what a server must have beside its GPUs: processors that the image runs on, nil: any, and what the NodeType requires.
+func Requirements(required *v1alpha1.HardwareRequirements, image *v1alpha1.ExactImage) hardware.Requirements {
+	architecture := ""
+	if image != nil {
+		architecture = cmp.Or(image.Architecture, v1alpha1.ArchitectureAMD64)
+	}
 	if required == nil {
-		return hardware.Requirements{}
+		return hardware.Requirements{Architecture: architecture}
 	}
 	out := hardware.Requirements{
+		Architecture:     architecture,
 		FullGPULinkWidth: required.GPULink != "", FullGPULinkSpeed: required.GPULink == v1alpha1.GPULinkFullWidthAndSpeed, GPUVendors: gpuVendors,
 	}
 	if required.MinMemory != nil {
@@ -32,11 +38,11 @@ func Requirements(required *v1alpha1.HardwareRequirements) hardware.Requirements
 }
 
 // HardwareDifference says what the agent that looked last found missing, or could not read, of what is required. It is empty when nothing is.
-func HardwareDifference(required *v1alpha1.HardwareRequirements, kept *v1alpha1.HostInventory) string {
-	if required == nil || kept == nil {
+func HardwareDifference(required *v1alpha1.HardwareRequirements, image *v1alpha1.ExactImage, kept *v1alpha1.HostInventory) string {
+	if kept == nil {
 		return ""
 	}
-	missing, unknown := Requirements(required).Compare(*HardwareInventory(kept))
+	missing, unknown := Requirements(required, image).Compare(*HardwareInventory(kept))
 	return strings.Join(slices.Compact(append(missing, unknown...)), "; ")
 }
 
@@ -46,6 +52,6 @@ func MissingHardware(required *v1alpha1.HardwareRequirements, kept *v1alpha1.Hos
 	if required == nil || kept == nil {
 		return nil
 	}
-	missing, _ := Requirements(required).Compare(*HardwareInventory(kept))
+	missing, _ := Requirements(required, nil).Compare(*HardwareInventory(kept))
 	return slices.Compact(missing) // GPUs of one kind are kept as one entry
 }

@@ -35,7 +35,7 @@ func (s scope) hostProblem() (reason, message string) {
 func (s scope) hardwareProblem() string {
 	message := "host " + s.hostName() + ": " + failureKind(v1alpha1.ReasonHardwareInsufficient)
 	if r := s.Host.Record; r != nil && r.Status.Wanted != nil {
-		if difference := inventory.HardwareDifference(r.Status.Wanted.Hardware, r.Status.Inventory); difference != "" {
+		if difference := inventory.HardwareDifference(r.Status.Wanted.Hardware, r.Status.Wanted.Image, r.Status.Inventory); difference != "" {
 			message += ": " + difference
 		}
 	}
