@@ -191,6 +191,14 @@ type revisionObjects struct {
 	image     *v1alpha1.OSImage
 }
 
+// joinProblem returns why a node of the revision cannot join the tenant's cluster as it says; empty: it can, or there is no revision.
+func (o revisionObjects) joinProblem(tenant *v1alpha1.TenantCluster) string {
+	if o.revision == nil {
+		return ""
+	}
+	return join.SettingsProblem(tenant.Spec.Join, v1alpha1.KubeletMembers(o.revision.Spec.Kubelet))
+}
+
 // observeRevisions reads what the Machine is installed with and what it is to be rolled to.
 func (r *Reconciler) observeRevisions(ctx context.Context, obs *observation) error {
 	m, err := obs.facts.Machine, error(nil)
@@ -300,6 +308,7 @@ func (r *Reconciler) observeTenant(ctx context.Context, obs *observation) error 
 	if obs.tenant, err = read(ctx, r.Client, key, &v1alpha1.TenantCluster{}); err != nil || obs.tenant == nil {
 		return err
 	}
+	obs.facts.Revision.JoinProblem, obs.facts.NextRevision.JoinProblem = obs.current.joinProblem(obs.tenant), obs.next.joinProblem(obs.tenant)
 	observed := lifecycle.Tenant{Found: true, Deleting: obs.tenant.DeletionTimestamp != nil, ClusterUID: obs.tenant.Status.ClusterUID}
 	access, err := r.Tenants.For(key)
 	why := ""

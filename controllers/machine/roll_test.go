@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -145,6 +146,26 @@ func TestARollThatCannotSucceedDrainsNothing(t *testing.T) {
 	}
 	if m := r.machine(r.namespace); m.Status.Phase != v1alpha1.MachineReady || r.node(r.namespace).Spec.Unschedulable {
 		t.Errorf("the Machine is %s, its Node cordoned %v", m.Status.Phase, r.node(r.namespace).Spec.Unschedulable)
+	}
+}
+
+func TestSettingsOfKubeletThatTheJoinCannotApplyAreRefused(t *testing.T) {
+	r, _ := readyRig(t)
+	withSettings := r.addRevision(3, "1.37.0", func(_ *v1alpha1.OSImage, revision *v1alpha1.NodeTypeRevision) {
+		revision.Spec.Kubelet = &runtime.RawExtension{Raw: []byte(`{"maxPods":64}`)}
+	})
+	tenant := &v1alpha1.TenantCluster{ObjectMeta: r.meta("research")}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"join":{"tlsBootstrap":null,"script":{"secretRef":{"name":"join"}}}}}`))
+	if err := server.Client.Patch(t.Context(), tenant, patch); err != nil {
+		t.Fatal(err)
+	}
+	r.want(r.namespace, withSettings)
+	management.Eventually(t, "the Machine says why it is not rolled", func() bool {
+		u := r.condition(r.namespace, v1alpha1.ConditionUpToDate)
+		return u.Reason == v1alpha1.ReasonKubeletUnsupported && strings.Contains(u.Message, "cannot be applied by the join script") && strings.Contains(u.Message, withSettings)
+	})
+	if r.node(r.namespace).Spec.Unschedulable {
+		t.Error("its Node is drained for it")
 	}
 }
 

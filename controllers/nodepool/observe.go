@@ -20,6 +20,8 @@ type observation struct {
 	pool *v1alpha1.NodePool
 	// nodeType is the pool's NodeType; nil: it does not exist.
 	nodeType *v1alpha1.NodeType
+	// revision is what new Machines of the NodeType get; nil: it does not exist, or there is none yet.
+	revision *v1alpha1.NodeTypeRevision
 	// tenant is the pool's TenantCluster; nil: it does not exist.
 	tenant *v1alpha1.TenantCluster
 	// machines are those that the pool controls, also the ones that are being deleted.
@@ -47,6 +49,11 @@ func (r *Reconciler) observe(ctx context.Context, reader client.Reader, key type
 	var err error
 	if obs.nodeType, err = read(ctx, reader, types.NamespacedName{Name: pool.Spec.NodeTypeRef.Name}, &v1alpha1.NodeType{}); err != nil {
 		return obs, err
+	}
+	if obs.nodeType != nil && obs.nodeType.Status.StableRevision != "" {
+		if obs.revision, err = read(ctx, reader, types.NamespacedName{Name: obs.nodeType.Status.StableRevision}, &v1alpha1.NodeTypeRevision{}); err != nil {
+			return obs, err
+		}
 	}
 	if obs.tenant, err = read(ctx, reader, types.NamespacedName{Namespace: pool.Namespace, Name: pool.Spec.TenantClusterRef.Name}, &v1alpha1.TenantCluster{}); err != nil {
 		return obs, err

@@ -1,6 +1,7 @@
 package nodepool
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -172,6 +174,42 @@ func TestAPoolMakesNoMachineWhileAnotherClusterAnswers(t *testing.T) {
 	deleteOneOfTwo(t, pool, &made[0])
 	ready(metav1.ConditionTrue, v1alpha1.ReasonReady)
 	awaitMachines(t, pool, 2)
+}
+
+func TestAPoolMakesNoMachineWhoseSettingsOfKubeletTheJoinCannotApply(t *testing.T) {
+	const nodeType = "settings-of-kubelet"
+	newNodeType(t, nodeType)
+	newHosts(t, nodeType, "a")
+	revision := &v1alpha1.NodeTypeRevision{ObjectMeta: metav1.ObjectMeta{Name: nodeType + "-new"}, Spec: v1alpha1.NodeTypeRevisionSpec{
+		NodeTypeRef: v1alpha1.LocalReference{Name: nodeType}, HashVersion: 1, Kubelet: &runtime.RawExtension{Raw: []byte(`{"maxPods":64}`)},
+		Image: v1alpha1.RevisionImage{Name: "debian", Checksum: "sha256:" + strings.Repeat("9b", 32), Format: v1alpha1.FormatRawZstd},
+	}}
+	server.Create(t, revision)
+	t.Cleanup(func() { _ = server.Client.Delete(context.Background(), revision) })
+	status := fmt.Appendf(nil, `{"status":{"stableRevision":%q}}`, revision.Name)
+	if err := server.Client.Status().Patch(t.Context(), &v1alpha1.NodeType{ObjectMeta: metav1.ObjectMeta{Name: nodeType}}, client.RawPatch(types.MergePatchType, status)); err != nil {
+		t.Fatal(err)
+	}
+	replicas := int32(1)
+	pool := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Namespace: server.Namespace(t), Name: "training"}, Spec: v1alpha1.NodePoolSpec{
+		NodeTypeRef: v1alpha1.LocalReference{Name: nodeType}, TenantClusterRef: v1alpha1.LocalReference{Name: "research"}, Replicas: &replicas,
+	}}
+	tenant := createTenant(t, pool)
+	join := func(patch string) {
+		t.Helper()
+		if err := server.Client.Patch(t.Context(), tenant, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"join":`+patch+`}}`))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	join(`{"tlsBootstrap":null,"script":{"secretRef":{"name":"join"}}}`)
+	server.Create(t, pool)
+	run(t)
+	awaitCondition(t, pool, v1alpha1.ConditionPlaced, v1alpha1.ReasonKubeletUnsupported, "cannot be applied by the join script of the TenantCluster")
+	if n := len(machines(t, pool)); n != 0 {
+		t.Errorf("%d Machines whose settings nobody would apply", n)
+	}
+	join(`{"kubeadm":{},"script":null}`)
+	awaitMachines(t, pool, 1)
 }
 
 func TestAPoolWithoutFreeHostsKeepsMachinesThatMayHaveOne(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/join"
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
@@ -61,7 +62,18 @@ func (obs *observation) missing() (reason, message string) {
 		return v1alpha1.ReasonClusterChanged, tenant + " leads to another cluster than the one that its Machines joined: no Machine is created; restore its kubeconfig, or scale this " +
 			"NodePool to 0 for the other cluster to be accepted: its condition Ready says more"
 	}
+	if problem := obs.joinProblem(); problem != "" {
+		return v1alpha1.ReasonKubeletUnsupported, tenant + ": " + problem + ": no Machine is created"
+	}
 	return "", ""
+}
+
+// joinProblem returns why a new Machine cannot join as the TenantCluster says; empty: it can, or what it would be is not known yet.
+func (obs *observation) joinProblem() string {
+	if obs.revision == nil {
+		return ""
+	}
+	return join.SettingsProblem(obs.tenant.Spec.Join, v1alpha1.KubeletMembers(obs.revision.Spec.Kubelet))
 }
 
 // isClusterChanged reports whether another cluster answers behind the TenantCluster than the one that its Machines joined. Without it: a Machine is deleted,

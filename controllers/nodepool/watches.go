@@ -34,10 +34,10 @@ var hostsCame = step.OnUpdate(func(before, after *v1alpha1.NodeType) bool {
 })
 
 // tenantChanged leaves out the updates of a TenantCluster except the beginning of its deletion, another identity of its cluster, on which depends
-// which hosts are free for the pool, and that another cluster answers or has ceased to.
+// which hosts are free for the pool, that another cluster answers or has ceased to, and another way to join.
 var tenantChanged = step.OnUpdate(func(before, after *v1alpha1.TenantCluster) bool {
 	return before.DeletionTimestamp == nil && after.DeletionTimestamp != nil || before.Status.ClusterUID != after.Status.ClusterUID ||
-		isClusterChanged(before) != isClusterChanged(after)
+		isClusterChanged(before) != isClusterChanged(after) || before.Spec.Join.Method() != after.Spec.Join.Method()
 })
 
 // countingInterval delays reconciles after changes of a pool's Machines. An installation changes each Machine several times,

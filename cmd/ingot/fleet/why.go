@@ -250,6 +250,7 @@ var nextSteps = map[string]string{
 	v1alpha1.ReasonWaitingForTenant:            "kubectl describe tenantcluster: its Ready condition says what is missing",
 	v1alpha1.ReasonVersionSkew:                 "upgrade the tenant's API server, or take an OSImage with another kubelet",
 	v1alpha1.ReasonDRANotServed:                "serve resource.k8s.io/v1 in the tenant's API server, or take a NodeType that advertises by device plugin",
+	v1alpha1.ReasonKubeletUnsupported:          "take a NodeType without spec.kubelet, and have the TenantCluster's own join set what it says, or have nodes join by tlsBootstrap, kubeadm or vcluster",
 	v1alpha1.ReasonBMCUnreachable:              "look at HOST's BMC: its network, its address in spec.bmc, and whether it hangs",
 	v1alpha1.ReasonBMCUnauthorized:             "correct the Secret of HOST's BMC: it is read again at the next step",
 	v1alpha1.ReasonBMCBusy:                     "look at the log of HOST's BMC; many recover by a reset of the BMC, which leaves the server running",

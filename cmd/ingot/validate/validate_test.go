@@ -100,6 +100,19 @@ func TestTheProviderMustBeServedAndWriteTheImage(t *testing.T) {
 	}
 }
 
+func TestSettingsOfKubeletNeedAJoinThatAppliesThem(t *testing.T) {
+	const endpoint = `tlsBootstrap: {endpoint: "https://research.example.com:6443"}`
+	text := strings.Replace(all(t, endpoint, "script: {secretRef: {name: join}}"), "  displayName: 8x H100, whole GPUs\n", "  displayName: 8x H100, whole GPUs\n  kubelet: {maxPods: 64}\n", 1)
+	status, stdout, stderr := validate(text, "-f", "-")
+	const want = ": NodePool research/training: spec.tenantClusterRef.name: spec.kubelet of the NodeType cannot be applied by the join script of the TenantCluster"
+	if status != cli.ExitFailed || strings.Count(stdout, "\n") != 1 || !strings.Contains(stdout, want) || !strings.HasSuffix(stdout, "(join/kubelet)\n") {
+		t.Errorf("want one line with %q, got status %d\n%s%s", want, status, stdout, stderr)
+	}
+	if status, stdout, stderr := validate(strings.Replace(text, "script: {secretRef: {name: join}}", "kubeadm: {}", 1), "-f", "-"); status != cli.ExitOK {
+		t.Errorf("by kubeadm: status %d\n%s%s", status, stdout, stderr)
+	}
+}
+
 func TestSeveralThingsKeepTheirLines(t *testing.T) {
 	text := all(t, "kernelModule: Open", "kernelModul: Open")
 	text = strings.Replace(text, "failureBudget: 1", "failureBudget: -1", 1)

@@ -42,6 +42,7 @@ type validator struct {
 	providers []located[v1alpha1.NodeProvider]
 	images    []located[v1alpha1.OSImage]
 	hosts     []located[metal3.BareMetalHost]
+	tenants   []located[v1alpha1.TenantCluster]
 	report    Report
 }
 
@@ -86,6 +87,7 @@ func Validate(files offline.Files, opts Options) (Report, error) {
 		j.checkHostSelector(n)
 		j.checkNodeType(n)
 	}
+	j.checkJoins()
 	slices.SortStableFunc(j.report.Findings, func(a, b offline.Finding) int {
 		return cmp.Or(cmp.Compare(fileIndex(files, a.File), fileIndex(files, b.File)), cmp.Compare(a.Line, b.Line))
 	})
@@ -140,6 +142,8 @@ func (v *validator) decode(m offline.Manifest) (err error) {
 		v.images, err = appendDecoded(v.images, m)
 	case "BareMetalHost":
 		v.hosts, err = appendDecoded(v.hosts, m)
+	case "TenantCluster":
+		v.tenants, err = appendDecoded(v.tenants, m)
 	}
 	return err
 }

@@ -91,6 +91,8 @@ type Revision struct {
 	Problem string
 	// ImageReason and ImageProblem say why its OSImage cannot be used now; empty: it can, or that is not known.
 	ImageReason, ImageProblem string
+	// JoinProblem says why a node with it cannot join as the TenantCluster says; empty: it can.
+	JoinProblem string
 	// Image is the image to be written.
 	Image v1alpha1.ExactImage
 	// GPUs are what a server must have to be installed with it; nil where nothing is required.

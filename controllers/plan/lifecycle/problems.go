@@ -57,6 +57,8 @@ func revisionProblem(f Facts, r Revision) (reason, message string) {
 		return v1alpha1.ReasonBootAddressWrong, f.Provider.BootProblem
 	case r.ImageProblem != "":
 		return r.ImageReason, r.ImageProblem
+	case r.JoinProblem != "":
+		return v1alpha1.ReasonKubeletUnsupported, "revision " + r.Name + ", " + tenantName(f) + ": " + r.JoinProblem
 	case !f.Tenant.Found || !f.Tenant.Reachable:
 		return v1alpha1.ReasonWaitingForTenant, tenantProblem(f)
 	case f.Tenant.Deleting:
