@@ -125,7 +125,7 @@
 //	  host --> plan_bootca & plan_bootnetwork & plan_host & plan_sameserver & plan_verdict
 //	  inuse --> plan_event & plan_inuse
 //	  machine --> plan_join & plan_lifecycle & plan_placement & plan_rendering & plan_sameserver
-//	  nodepool --> plan_event & plan_placement & plan_sameserver & plan_scaling
+//	  nodepool --> plan_event & plan_join & plan_placement & plan_sameserver & plan_scaling
 //	  nodetype --> plan_feasibility & plan_placement & plan_rendering & plan_revision & plan_rollout & plan_sameserver
 //	  plan_host --> plan_event & plan_inventory
 //	  plan_lifecycle --> plan_contest & plan_event & plan_inventory

@@ -182,7 +182,7 @@ func TestAPoolMakesNoMachineWhoseSettingsOfKubeletTheJoinCannotApply(t *testing.
 	newHosts(t, nodeType, "a")
 	revision := &v1alpha1.NodeTypeRevision{ObjectMeta: metav1.ObjectMeta{Name: nodeType + "-new"}, Spec: v1alpha1.NodeTypeRevisionSpec{
 		NodeTypeRef: v1alpha1.LocalReference{Name: nodeType}, HashVersion: 1, Kubelet: &runtime.RawExtension{Raw: []byte(`{"maxPods":64}`)},
-		Image: v1alpha1.RevisionImage{Name: "debian", Checksum: "sha256:" + strings.Repeat("9b", 32), Format: v1alpha1.FormatRawZstd},
+		Image: v1alpha1.RevisionImage{Name: "debian", Checksum: "sha256:" + strings.Repeat("9b", 32), Format: v1alpha1.FormatRawZstd, UserData: v1alpha1.UserDataCloudInit},
 	}}
 	server.Create(t, revision)
 	t.Cleanup(func() { _ = server.Client.Delete(context.Background(), revision) })
