@@ -79,8 +79,6 @@ const (
 	ReasonVersionSkew = "VersionSkew"
 	// ReasonDRANotServed: the revision's GPUs are advertised by a DRA driver, and the tenant's API does not serve resource.k8s.io/v1.
 	ReasonDRANotServed = "DRANotServed"
-	// ReasonKubeletUnsupported: the revision has settings of kubelet, and the join of the TenantCluster cannot apply them.
-	ReasonKubeletUnsupported = "KubeletUnsupported"
 )
 
 // Reasons of Machine's Provisioned condition, beside those that the host reports (controllers/hardware.Reason, such

@@ -26,6 +26,8 @@ const (
 	ReasonTenantTooLarge = "TenantTooLarge"
 	// ReasonJoinUnsupported: this version does not know that join method.
 	ReasonJoinUnsupported = "JoinUnsupported"
+	// ReasonKubeletUnsupported: of a Machine or a NodePool whose NodeType has settings of kubelet, which the join cannot apply.
+	ReasonKubeletUnsupported = "KubeletUnsupported"
 	// ReasonClusterChanged: another cluster answers than the one that the Machines joined. Nothing is drained, tainted or deleted there.
 	ReasonClusterChanged = "ClusterChanged"
 	// ReasonClusterUnknown: the API server answers, and the kubeconfig's user may not read which cluster it is. Ready is True: what depends on it is
