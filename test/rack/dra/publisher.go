@@ -16,10 +16,10 @@ import (
 
 // Publisher publishes the devices of one driver on one node. All fields are required but MissingSlices.
 type Publisher struct {
-	Client  kubernetes.Interface
-	Driver  string
-	Node    string
-	Devices []resourcev1.Device
+	Client   kubernetes.Interface
+	Driver   string
+	Node     string
+	Contents Contents
 	// MissingSlices is the number of slices that are announced but not written, so that the pool stays incomplete.
 	MissingSlices int
 	// Retry repeats an attempt until it succeeds or ctx ends.
@@ -98,21 +98,18 @@ func (p Publisher) nextSlices(existing []resourcev1.ResourceSlice) []resourcev1.
 	for _, slice := range existing {
 		generation = max(generation, slice.Spec.Pool.Generation)
 	}
-	parts := slices.Collect(slices.Chunk(p.Devices, resourcev1.ResourceSliceMaxDevices))
-	if len(parts) == 0 {
-		parts = [][]resourcev1.Device{nil} // an empty pool is published too
-	}
+	parts := p.Contents.Slices()
 	count := int64(len(parts) + p.MissingSlices)
 	same := len(parts) == len(existing)
 	var out []resourcev1.ResourceSliceSpec
-	for i, devices := range parts {
-		out = append(out, resourcev1.ResourceSliceSpec{
-			Driver: p.Driver, NodeName: &p.Node, Devices: devices,
-			Pool: resourcev1.ResourcePool{Name: p.Node, Generation: generation + 1, ResourceSliceCount: count},
-		})
+	for i, spec := range parts {
+		spec.Driver, spec.NodeName = p.Driver, &p.Node
+		spec.Pool = resourcev1.ResourcePool{Name: p.Node, Generation: generation + 1, ResourceSliceCount: count}
+		out = append(out, spec)
 		if same {
 			found := existing[i].Spec
-			same = found.Pool.Name == p.Node && found.Pool.ResourceSliceCount == count && found.Pool.Generation == generation && apiequality.Semantic.DeepEqual(found.Devices, devices)
+			same = found.Pool.Name == p.Node && found.Pool.ResourceSliceCount == count && found.Pool.Generation == generation &&
+				apiequality.Semantic.DeepEqual(found.Devices, spec.Devices) && apiequality.Semantic.DeepEqual(found.SharedCounters, spec.SharedCounters)
 		}
 	}
 	if same {

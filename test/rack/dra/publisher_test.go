@@ -16,7 +16,7 @@ func devices(n int) []resourcev1.Device {
 }
 
 func TestDevicesArePublishedUnderANewGenerationWhenTheyChange(t *testing.T) {
-	p := Publisher{Driver: "gpu.nvidia.com", Node: "node-1", Devices: devices(300)}
+	p := Publisher{Driver: "gpu.nvidia.com", Node: "node-1", Contents: Contents{Devices: devices(300)}}
 	first := p.nextSlices(nil)
 	if len(first) != 3 || len(first[0].Devices) != 128 || len(first[2].Devices) != 44 {
 		t.Fatalf("%d slices", len(first))
@@ -34,11 +34,11 @@ func TestDevicesArePublishedUnderANewGenerationWhenTheyChange(t *testing.T) {
 	if again := p.nextSlices(there[:2]); len(again) != 3 || again[0].Pool.Generation != 2 {
 		t.Errorf("a slice is lost: %d slices", len(again))
 	}
-	p.Devices = devices(8)
+	p.Contents.Devices = devices(8)
 	if again := p.nextSlices(there); len(again) != 1 || again[0].Pool != (resourcev1.ResourcePool{Name: "node-1", Generation: 2, ResourceSliceCount: 1}) {
 		t.Errorf("fewer devices: %d slices", len(again))
 	}
-	p.Devices = nil
+	p.Contents.Devices = nil
 	if none := p.nextSlices(nil); len(none) != 1 || len(none[0].Devices) != 0 {
 		t.Errorf("no device: %d slices", len(none))
 	}

@@ -46,6 +46,13 @@ type Profile struct {
 	Media bool
 	// Multiprocessors is how many SMs it has.
 	Multiprocessors int64
+	Engines         Engines
+}
+
+// Engines are the hardware units of an instance beside its multiprocessors: copy engines, video decoders and encoders, JPEG decoders and optical flow
+// accelerators (MIG user guide, "Supported MIG Profiles").
+type Engines struct {
+	Copy, Decoders, Encoders, JPEG, OpticalFlow int64
 }
 
 const (
@@ -66,8 +73,12 @@ func sevenSliceProfiles(names [7]string, multiprocessors [7]int64) []Profile {
 		{ID: 5, Compute: 4, Slots: 4, Starts: []int{0}, Max: 1},
 		{ID: 0, Compute: 7, Slots: 8, Starts: []int{0}, Max: 1},
 	}
+	engines := hopperEngines
+	if multiprocessors == ampereSMs {
+		engines = ampereEngines
+	}
 	for i := range out {
-		out[i].Name, out[i].Multiprocessors = names[i], multiprocessors[i]
+		out[i].Name, out[i].Multiprocessors, out[i].Engines = names[i], multiprocessors[i], engines[i]
 	}
 	return out
 }
@@ -76,12 +87,19 @@ var (
 	ampereSMs    = [7]int64{14, 14, 14, 28, 42, 56, 98}
 	hopperSMs    = [7]int64{16, 16, 26, 32, 60, 64, 132}
 	blackwellSMs = [7]int64{18, 18, 30, 36, 70, 72, 148}
-	names186GB   = [7]string{"1g.23gb", "1g.23gb+me", "1g.47gb", "2g.47gb", "3g.93gb", "4g.93gb", "7g.186gb"}
-	names269GB   = [7]string{"1g.34gb", "1g.34gb+me", "1g.67gb", "2g.67gb", "3g.135gb", "4g.135gb", "7g.269gb"}
-	names180GB   = [7]string{"1g.23gb", "1g.23gb+me", "1g.45gb", "2g.45gb", "3g.90gb", "4g.90gb", "7g.180gb"}
-	names40GB    = [7]string{"1g.5gb", "1g.5gb+me", "1g.10gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"}
-	names80GB    = [7]string{"1g.10gb", "1g.10gb+me", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb"}
-	names141GB   = [7]string{"1g.18gb", "1g.18gb+me", "1g.35gb", "2g.35gb", "3g.71gb", "4g.71gb", "7g.141gb"}
+
+	ampereEngines = [7]Engines{{Copy: 1}, {Copy: 1, Decoders: 1, JPEG: 1, OpticalFlow: 1}, {Copy: 1, Decoders: 1}, {Copy: 2, Decoders: 1}, {Copy: 3, Decoders: 2}, {Copy: 4, Decoders: 2}, {Copy: 7, Decoders: 5, JPEG: 1, OpticalFlow: 1}}
+	hopperEngines = [7]Engines{
+		{Copy: 1, Decoders: 1, JPEG: 1}, {Copy: 1, Decoders: 1, JPEG: 1, OpticalFlow: 1}, {Copy: 1, Decoders: 1, JPEG: 1}, {Copy: 2, Decoders: 2, JPEG: 2},
+		{Copy: 3, Decoders: 3, JPEG: 3}, {Copy: 4, Decoders: 4, JPEG: 4}, {Copy: 8, Decoders: 7, JPEG: 7, OpticalFlow: 1},
+	}
+
+	names186GB = [7]string{"1g.23gb", "1g.23gb+me", "1g.47gb", "2g.47gb", "3g.93gb", "4g.93gb", "7g.186gb"}
+	names269GB = [7]string{"1g.34gb", "1g.34gb+me", "1g.67gb", "2g.67gb", "3g.135gb", "4g.135gb", "7g.269gb"}
+	names180GB = [7]string{"1g.23gb", "1g.23gb+me", "1g.45gb", "2g.45gb", "3g.90gb", "4g.90gb", "7g.180gb"}
+	names40GB  = [7]string{"1g.5gb", "1g.5gb+me", "1g.10gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"}
+	names80GB  = [7]string{"1g.10gb", "1g.10gb+me", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb"}
+	names141GB = [7]string{"1g.18gb", "1g.18gb+me", "1g.35gb", "2g.35gb", "3g.71gb", "4g.71gb", "7g.141gb"}
 )
 
 // models are the known models by PCI device id.

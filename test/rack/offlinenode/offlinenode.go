@@ -110,17 +110,10 @@ func (s *run) canRun(pod *corev1.Pod) bool {
 
 // addSlices adds ResourceSlices with the devices of a driver.
 func (s *run) addSlices(result software.Result) {
-	parts := slices.Collect(slices.Chunk(result.Published, resourcev1.ResourceSliceMaxDevices))
-	if len(parts) == 0 {
-		parts = [][]resourcev1.Device{nil}
-	}
-	for i, devices := range parts {
-		s.result.Slices = append(s.result.Slices, resourcev1.ResourceSlice{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%d-%s-%s", i, result.Driver, s.node.Name)},
-			Spec: resourcev1.ResourceSliceSpec{
-				Driver: result.Driver, NodeName: &s.node.Name, Devices: devices,
-				Pool: resourcev1.ResourcePool{Name: s.node.Name, Generation: 1, ResourceSliceCount: int64(len(parts))},
-			},
-		})
+	parts := result.Published.Slices()
+	for i, spec := range parts {
+		spec.Driver, spec.NodeName = result.Driver, &s.node.Name
+		spec.Pool = resourcev1.ResourcePool{Name: s.node.Name, Generation: 1, ResourceSliceCount: int64(len(parts))}
+		s.result.Slices = append(s.result.Slices, resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%d-%s-%s", i, result.Driver, s.node.Name)}, Spec: spec})
 	}
 }

@@ -118,13 +118,13 @@ func (h Host) publishAMD(context.Context, *corev1.Pod, Reader) (Result, error) {
 			if profile != "" {
 				attributes["partitionProfile"] = stringAttribute(profile)
 			}
-			out.Published = append(out.Published, resourcev1.Device{
+			out.Published.Devices = append(out.Published.Devices, resourcev1.Device{
 				Name: fmt.Sprintf("gpu-%d-%d", card, render), Attributes: attributes,
 				Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"memory": {Value: resource.MustParse("24Gi")}},
 			})
 		}
 	}
-	if len(out.Published) == 0 {
+	if len(out.Published.Devices) == 0 {
 		return Result{}, errors.New("no GPU that amdgpu holds")
 	}
 	return out, nil

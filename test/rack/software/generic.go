@@ -52,7 +52,7 @@ func (h Host) publishGeneric(_ context.Context, pod *corev1.Pod, _ Reader) (Resu
 		if kind := option(pod, "type", ""); kind != "" {
 			device.Attributes["type"] = stringAttribute(kind)
 		}
-		out.Published = append(out.Published, device)
+		out.Published.Devices = append(out.Published.Devices, device)
 	}
 	return out, nil
 }

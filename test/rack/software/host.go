@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/ingot-dev/ingot/test/rack/dra"
 	"github.com/ingot-dev/ingot/test/rack/kubelet"
@@ -25,7 +24,7 @@ type Result struct {
 	Devices map[corev1.ResourceName]kubelet.Devices
 	// Driver is the name of the DRA driver and Published its devices; empty when the pod is none.
 	Driver    string
-	Published []resourcev1.Device
+	Published dra.Contents
 	// Labels that it sets on its node.
 	Labels map[string]string
 }
@@ -240,7 +239,7 @@ func (h Host) RunDriver(ctx context.Context, in kubelet.DriverPod) error {
 	if err != nil {
 		return err
 	}
-	publisher := dra.Publisher{Client: in.Client, Driver: result.Driver, Node: in.Node, Devices: result.Published, Retry: in.Retry}
+	publisher := dra.Publisher{Client: in.Client, Driver: result.Driver, Node: in.Node, Contents: result.Published, Retry: in.Retry}
 	if h.IncompletePool {
 		publisher.MissingSlices = 1
 	}

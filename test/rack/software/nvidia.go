@@ -163,8 +163,8 @@ func (h Host) registerNVIDIA(ctx context.Context, pod *corev1.Pod, read Reader) 
 }
 
 func (h Host) publishNVIDIA(_ context.Context, pod *corev1.Pod, _ Reader) (Result, error) {
-	devices, err := h.nvidiaHost().PublishedDevices(pod)
-	return Result{Driver: vendor.NVIDIADRA, Published: devices}, err
+	contents, err := h.nvidiaHost().PublishedContents(pod)
+	return Result{Driver: vendor.NVIDIADRA, Published: contents}, err
 }
 
 // withSelectedConfig returns the pod with the configuration that the node's label selects, as its configuration manager

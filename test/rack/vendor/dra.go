@@ -6,7 +6,6 @@ import (
 	"crypto/sha1"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -41,19 +40,19 @@ func (h Host) RunDriver(ctx context.Context, in kubelet.DriverPod) error {
 	if node == "" {
 		return errors.New(`required flag "node-name" not set`)
 	}
-	devices, err := h.PublishedDevices(in.Pod)
+	contents, err := h.PublishedContents(in.Pod)
 	if err != nil {
 		return err
 	}
-	publisher := dra.Publisher{Client: in.Client, Driver: NVIDIADRA, Node: node, Devices: devices, Retry: in.Retry}
+	publisher := dra.Publisher{Client: in.Client, Driver: NVIDIADRA, Node: node, Contents: contents, Retry: in.Retry}
 	if h.IncompletePool {
 		publisher.MissingSlices = 1
 	}
 	return publisher.Run(ctx)
 }
 
-// PublishedDevices returns the devices that the driver in the pod publishes.
-func (h Host) PublishedDevices(pod *corev1.Pod) ([]resourcev1.Device, error) {
+// PublishedContents returns the devices that the driver in the pod publishes, and the counters that they share.
+func (h Host) PublishedContents(pod *corev1.Pod) (dra.Contents, error) {
 	on := map[string]bool{}
 	for gate := range strings.SplitSeq(environmentValue(pod, driverContainer(pod), "FEATURE_GATES"), ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(gate), "=")
@@ -61,21 +60,21 @@ func (h Host) PublishedDevices(pod *corev1.Pod) ([]resourcev1.Device, error) {
 	}
 	for _, pair := range exclusiveGates {
 		if on[pair[0]] && on[pair[1]] {
-			return nil, fmt.Errorf("feature gates %s and %s are mutually exclusive", pair[0], pair[1])
+			return dra.Contents{}, fmt.Errorf("feature gates %s and %s are mutually exclusive", pair[0], pair[1])
 		}
 	}
 	if on[gateMetadata] && !on[gatePassthrough] {
-		return nil, fmt.Errorf("feature gate %s requires %s", gateMetadata, gatePassthrough)
+		return dra.Contents{}, fmt.Errorf("feature gate %s requires %s", gateMetadata, gatePassthrough)
 	}
 	if on[gateDynamic] {
-		return h.dynamicDevices()
+		return h.dynamicContents()
 	}
 	devices, err := h.nvidiaDevices()
 	if err != nil || !on[gatePassthrough] {
-		return devices, err
+		return dra.Contents{Devices: devices}, err
 	}
 	functions, err := h.vfioDevices()
-	return append(devices, functions...), err
+	return dra.Contents{Devices: append(devices, functions...)}, err
 }
 
 // driverContainer returns the container of NVIDIA's DRA driver for GPUs. Another container of the same image is for
@@ -156,7 +155,7 @@ func (h Host) commonAttributes(g *gpu.GPU) (map[resourcev1.QualifiedName]resourc
 
 var notInNames = regexp.MustCompile(`[^a-z0-9-]`)
 
-// migDevice returns a static MIG device. Of its engines only the multiprocessors are listed.
+// migDevice returns a static MIG device.
 func migDevice(g *gpu.GPU, instance gpu.Instance, common map[resourcev1.QualifiedName]resourcev1.DeviceAttribute) resourcev1.Device {
 	profile := instance.Profile
 	device := resourcev1.Device{
@@ -164,25 +163,34 @@ func migDevice(g *gpu.GPU, instance gpu.Instance, common map[resourcev1.Qualifie
 		Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
 			"type": stringAttribute("mig"), "uuid": stringAttribute(instance.UUID), "parentUUID": stringAttribute(g.UUID), "profile": stringAttribute(profile.Name),
 		},
-		Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{
-			"memory": mebibytes(instance.MemoryMiB(g.Model)), "multiprocessors": {Value: *resource.NewQuantity(profile.Multiprocessors, resource.BinarySI)},
-		},
+		Capacity: instanceCapacity(g.Model, instance),
 	}
 	for name, value := range common {
 		device.Attributes[name] = value
 	}
 	for slot := instance.Start; slot < instance.Start+profile.Slots; slot++ {
-		device.Capacity[resourcev1.QualifiedName(fmt.Sprint("memorySlice", slot))] = resourcev1.DeviceCapacity{Value: *resource.NewQuantity(1, resource.BinarySI)}
+		device.Capacity[resourcev1.QualifiedName(fmt.Sprint("memorySlice", slot))] = number(1)
 	}
 	return device
+}
+
+// instanceCapacity returns the memory and the hardware units of an instance.
+func instanceCapacity(model gpu.Model, instance gpu.Instance) map[resourcev1.QualifiedName]resourcev1.DeviceCapacity {
+	engines := instance.Profile.Engines
+	return map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{
+		"memory": mebibytes(instance.MemoryMiB(model)), "multiprocessors": number(instance.Profile.Multiprocessors), "copyEngines": number(engines.Copy),
+		"decoders": number(engines.Decoders), "encoders": number(engines.Encoders), "jpegEngines": number(engines.JPEG), "ofaEngines": number(engines.OpticalFlow),
+	}
 }
 
 func stringAttribute(value string) resourcev1.DeviceAttribute {
 	return resourcev1.DeviceAttribute{StringValue: &value}
 }
 
-func mebibytes(n int64) resourcev1.DeviceCapacity {
-	return resourcev1.DeviceCapacity{Value: *resource.NewQuantity(n<<20, resource.BinarySI)}
+func mebibytes(n int64) resourcev1.DeviceCapacity { return number(n << 20) }
+
+func number(n int64) resourcev1.DeviceCapacity {
+	return resourcev1.DeviceCapacity{Value: *resource.NewQuantity(n, resource.BinarySI)}
 }
 
 // semanticVersion writes a version as the driver's library does: three numbers without leading zeros, so that 550.163.01
@@ -263,55 +271,4 @@ func nameUUID(name string) string {
 	sum := sha1.Sum([]byte("\x6b\xa7\xb8\x10\x9d\xad\x11\xd1\x80\xb4\x00\xc0\x4f\xd4\x30\xc8" + name))
 	sum[6], sum[8] = sum[6]&0x0f|0x50, sum[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
-}
-
-// dynamicDevices returns every placement of every profile (KEP-4815) and, from Hopper on, each whole GPU. On Ampere the MIG
-// mode decides which of them. The shared counters for the scheduler are left out.
-func (h Host) dynamicDevices() ([]resourcev1.Device, error) {
-	whole, err := h.wholeGPUs()
-	if err != nil {
-		return nil, err
-	}
-	var out []resourcev1.Device
-	for i, g := range h.GPUs {
-		if !g.HasMIGMode() {
-			out = append(out, whole[i])
-			continue
-		}
-		if !g.Model.HasPersistentMIGMode() || !g.MIG {
-			out = append(out, whole[i])
-		}
-		if g.Model.HasPersistentMIGMode() && !g.MIG {
-			continue
-		}
-		common, err := h.commonAttributes(g)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range g.Model.Profiles {
-			for _, start := range p.Starts {
-				device := migDevice(g, gpu.Instance{Profile: p, Start: start}, maps.Clone(common))
-				delete(device.Attributes, "uuid") // there is no instance yet
-				for slot := range start + p.Slots {
-					// The driver says them as counters that the device consumes.
-					delete(device.Capacity, resourcev1.QualifiedName(fmt.Sprint("memorySlice", slot)))
-				}
-				out = append(out, device)
-			}
-		}
-	}
-	slices.SortStableFunc(out, func(a, b resourcev1.Device) int { return strings.Compare(a.Name, b.Name) })
-	return out, nil
-}
-
-// wholeGPUs returns the GPUs as devices, whatever their MIG mode.
-func (h Host) wholeGPUs() ([]resourcev1.Device, error) {
-	plain := h
-	plain.GPUs = nil
-	for _, g := range h.GPUs {
-		copied := *g
-		copied.MIG = false
-		plain.GPUs = append(plain.GPUs, &copied)
-	}
-	return plain.nvidiaDevices()
 }

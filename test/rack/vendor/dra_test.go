@@ -3,6 +3,7 @@ package vendor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -99,7 +100,61 @@ func TestAGPUInMIGModeIsItsInstances(t *testing.T) {
 	three := devices[2]
 	memory := three.Capacity["memory"].Value
 	if *three.Attributes["parentUUID"].StringValue != found[1].UUID || *three.Attributes["uuid"].StringValue != found[1].Instances[0].UUID ||
-		*three.Attributes["cudaDriverVersion"].VersionValue != "13.0.0" || len(three.Capacity) != 6 || memory.Value() >= 81559<<19+1 {
+		*three.Attributes["cudaDriverVersion"].VersionValue != "13.0.0" || len(three.Capacity) != 11 || memory.Value() >= 81559<<19+1 {
 		t.Errorf("%+v", three)
+	}
+}
+
+// TestDynamicInstancesShareTheCountersOfTheirGPU has the numbers of NVIDIA's driver 0.4.1 with eight H100 on Kubernetes 1.35 and later.
+func TestDynamicInstancesShareTheCountersOfTheirGPU(t *testing.T) {
+	var cards []hardware.PCIDevice
+	for i := range 8 {
+		cards = append(cards, hardware.PCIDevice{Address: fmt.Sprintf("0000:%02x:00.0", 0x12+3*i), VendorID: "10de", DeviceID: "2330", Class: "030200"})
+	}
+	found, err := gpu.Discover(cards, "server", "boot", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	contents, err := Host{NVIDIADriver: "580.126.09", GPUs: found}.PublishedContents(driver(env("FEATURE_GATES", "DynamicMIG=true")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := contents.Slices()
+	if len(all) != 9 || len(all[0].SharedCounters) != 8 || len(all[0].Devices) != 0 {
+		t.Fatalf("%d slices, of which the first has %d counter sets", len(all), len(all[0].SharedCounters))
+	}
+	whole := all[0].SharedCounters[0].Counters
+	for _, slice := range all[1:] {
+		if len(slice.Devices) != 26 || len(slice.SharedCounters) != 0 {
+			t.Fatalf("a slice has %d devices and %d counter sets", len(slice.Devices), len(slice.SharedCounters))
+		}
+		for _, d := range slice.Devices {
+			if _, isListed := d.Capacity["memorySlice0"]; len(d.ConsumesCounters) != 1 || isListed {
+				t.Errorf("device %s consumes %v", d.Name, d.ConsumesCounters)
+			}
+		}
+	}
+	// Seven small instances fit beside each other, and none beside the whole GPU.
+	consumed := func(isMeant func(name string) bool) map[string]int64 {
+		out := map[string]int64{}
+		for _, d := range all[1].Devices {
+			if isMeant(d.Name) {
+				for counter, c := range d.ConsumesCounters[0].Counters {
+					out[counter] += c.Value.Value()
+				}
+			}
+		}
+		return out
+	}
+	isSmall := func(name string) bool { return strings.Contains(name, "-mig-1g10gb-19-") }
+	small := consumed(isSmall)
+	both := consumed(func(name string) bool { return isSmall(name) || !strings.Contains(name, "-mig-") })
+	for counter, c := range whole {
+		if small[counter] > c.Value.Value() || strings.HasPrefix(counter, "memory-slice-") && counter != "memory-slice-7" && both[counter] != 2 {
+			t.Errorf("counter %s has %d: seven instances use %d, with the whole GPU %d", counter, c.Value.Value(), small[counter], both[counter])
+		}
+	}
+	if len(whole) != 15 || small["multiprocessors"] != 7*16 || small["decoders"] != 7 || small["ofa-engines"] != 0 {
+		t.Errorf("the GPU has %d counters, seven instances use %v", len(whole), small)
 	}
 }
