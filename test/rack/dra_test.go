@@ -69,13 +69,17 @@ func none(all []resourcev1.ResourceSlice) error {
 	return nil
 }
 
-// claim asks for so many devices of the class, and a pod for the claim; it returns the pod.
-func (c *tenant) claim(name, node, class string, count int64) *corev1.Pod {
+// claim asks for so many devices of the class that all expressions select, and a pod for the claim; it returns the pod.
+func (c *tenant) claim(name, node, class string, count int64, expressions ...string) *corev1.Pod {
 	c.t.Helper()
+	var selectors []resourcev1.DeviceSelector
+	for _, e := range expressions {
+		selectors = append(selectors, resourcev1.DeviceSelector{CEL: &resourcev1.CELDeviceSelector{Expression: e}})
+	}
 	_, err := c.admin.ResourceV1().ResourceClaims(metav1.NamespaceDefault).Create(c.t.Context(), &resourcev1.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
-			Name: "gpus", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: count},
+			Name: "gpus", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: count, Selectors: selectors},
 		}}}},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -247,6 +251,32 @@ func TestTheDRADriverPublishesMIGInstances(t *testing.T) {
 	c.settles(c.claim("dra-wholes", name, "gpu.nvidia.com", 3), true)
 	c.settles(pod("dra-by-name", name, "", gpu), true)
 	c.settles(pod("dra-no-more", name, "", gpu), false)
+}
+
+// TestTheSchedulerHoldsDynamicInstancesToTheirGPU has the real scheduler allocate by the counters that the driver publishes.
+func TestTheSchedulerHoldsDynamicInstancesToTheirGPU(t *testing.T) {
+	t.Parallel()
+	c := newTenant(t)
+	c.driver()
+	r, s := newServer(t, "hgx-h200")
+	const name = "dra-dynamic"
+	r.installs(s, name, c.gpuData(name, c.token("draccc"), "nvidia-smi -mig 0", "none", pluginLabel))
+	c.sampleDriver(name, "DynamicMIG=true")
+	found := c.awaitSlices("each placement is published", name, pool("mig", 8*25))
+	if err := pool("gpu", 8)(found); err != nil || len(found) != 9 {
+		t.Errorf("%d slices: %v", len(found), err)
+	}
+	const three, one = "device.attributes['gpu.nvidia.com'].profile == '3g.71gb'", "device.attributes['gpu.nvidia.com'].profile == '1g.18gb'"
+	halves := c.claim("dra-halves", name, "mig.nvidia.com", 16, three)
+	c.settles(halves, true)
+	c.settles(c.claim("dra-third-half", name, "mig.nvidia.com", 1, three), false)
+	c.settles(c.claim("dra-no-slot-left", name, "mig.nvidia.com", 1, one), false)
+	whole := c.claim("dra-whole-too", name, "gpu.nvidia.com", 1)
+	c.settles(whole, false)
+	if err := c.admin.CoreV1().Pods(metav1.NamespaceDefault).Delete(t.Context(), halves.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.awaitPod(whole, "runs once no instance is in use", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
 }
 
 func TestADriverWritesItsOwnNodesSlicesOnly(t *testing.T) {

@@ -79,6 +79,28 @@ func (c *tenant) driver() {
 	})
 }
 
+// sampleDriver starts the sample's DRA driver on one node, with feature gates.
+func (c *tenant) sampleDriver(node, gates string) {
+	c.t.Helper()
+	for _, object := range sample(c.t, "nvidia-dra-driver.yaml") {
+		set, is := object.(*appsv1.DaemonSet)
+		if !is {
+			continue
+		}
+		labels := map[string]string{"name": "driver-" + node}
+		set.Name, set.Spec.Selector.MatchLabels, set.Spec.Template.Labels = "driver-"+node, labels, labels
+		set.Spec.Template.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
+		anyNodeType(set)
+		for i := range set.Spec.Template.Spec.Containers {
+			container := &set.Spec.Template.Spec.Containers[i]
+			container.Env = append(container.Env, corev1.EnvVar{Name: "FEATURE_GATES", Value: gates})
+		}
+		if _, err := c.admin.AppsV1().DaemonSets(set.Namespace).Create(c.t.Context(), set, metav1.CreateOptions{}); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
 // partitionedPlugin returns the sample's device plugin for partitioned GPUs.
 func partitionedPlugin(t testing.TB) *appsv1.DaemonSet {
 	t.Helper()
