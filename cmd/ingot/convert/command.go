@@ -2,12 +2,10 @@ package convert
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
@@ -46,30 +44,7 @@ line on standard error. Then: ingot validate -f the result.`,
 			if len(out.Objects) == 0 && !slices.ContainsFunc(all, isVMetal) {
 				return fmt.Errorf("expected objects of %s such as NodeProvider and OSImage, seen none in %s", group, strings.Join(args, ", "))
 			}
-			return out.write(cmd.OutOrStdout())
+			return out.Write(cmd.OutOrStdout())
 		},
 	}
-}
-
-func (r Result) write(w io.Writer) error {
-	for i, o := range r.Objects {
-		if i > 0 {
-			if _, err := fmt.Fprintln(w, "---"); err != nil {
-				return err
-			}
-		}
-		for _, f := range o.Findings {
-			if _, err := fmt.Fprintf(w, "# %s\n", strings.TrimPrefix(f.String(), fmt.Sprintf("%s:%d: %s: ", f.File, f.Line, f.Object))); err != nil {
-				return err
-			}
-		}
-		text, err := yaml.Marshal(o.Object)
-		if err != nil {
-			return fmt.Errorf("print %v: %w", o.Object["kind"], err)
-		}
-		if _, err := w.Write(text); err != nil {
-			return err
-		}
-	}
-	return nil
 }

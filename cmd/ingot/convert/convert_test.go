@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
+	"github.com/ingot-dev/ingot/cmd/ingot/convert/conversion"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
 	"github.com/ingot-dev/ingot/cmd/ingot/validate"
 )
@@ -145,7 +146,7 @@ func TestNoFieldIsDroppedInSilence(t *testing.T) {
 		t.Errorf("status %d, and labels are lost: %s", status, stdout)
 	}
 	for _, field := range []string{"spec.quota", "spec.metal3.region", "spec.metal3.nodeTypes[0].startupTaints", "spec.properties.metal3.vcluster.com/image-key"} {
-		if !strings.Contains(stderr, field+": this version does not know what to make of it ("+RuleLost+")") {
+		if !strings.Contains(stderr, field+": this version does not know what to make of it ("+conversion.RuleLost+")") {
 			t.Errorf("nobody tells of %s: %s", field, stderr)
 		}
 	}
@@ -165,16 +166,16 @@ func TestChecksumsArePinnedOrRefused(t *testing.T) {
 		{hex, "", "sha256:" + hex, ""},
 		{"SHA256:" + strings.ToUpper(hex), "", "sha256:" + hex, ""},
 		{hex + hex, "sha512", "sha512:" + hex + hex, ""},
-		{"https://images.example.com/SHA256SUMS", "", "https://images.example.com/SHA256SUMS", RuleCheck},
-		{hex[:32], "", "", RuleAdd},
-		{hex[:40], "", "", RuleAdd},
-		{strings.Repeat("xy", 32), "", "", RuleAdd},
-		{"", "", "", RuleAdd},
+		{"https://images.example.com/SHA256SUMS", "", "https://images.example.com/SHA256SUMS", conversion.RuleCheck},
+		{hex[:32], "", "", conversion.RuleAdd},
+		{hex[:40], "", "", conversion.RuleAdd},
+		{strings.Repeat("xy", 32), "", "", conversion.RuleAdd},
+		{"", "", "", conversion.RuleAdd},
 	} {
 		m := offline.Manifest{Object: map[string]any{"apiVersion": "management.loft.sh/v1", "kind": "OSImage", "metadata": map[string]any{"name": "a"},
 			"spec": map[string]any{"properties": map[string]any{domain + "image-url": "http://x/a.raw", domain + "image-checksum": c.sum, domain + "image-checksum-type": c.kind}}}}
 		out := Convert([]offline.Manifest{m})
-		if got := valueAt[string](out.Objects[0].Object, "spec", "checksum"); got != c.want {
+		if got := conversion.ValueAt[string](out.Objects[0].Object, "spec", "checksum"); got != c.want {
 			t.Errorf("%s: %s, want %s", c.sum, got, c.want)
 		}
 		rule := ""

@@ -6,12 +6,13 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/ingot-dev/ingot/cmd/ingot/convert/conversion"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
 )
 
 func TestReservedResourcesBecomeSettingsOfKubelet(t *testing.T) {
 	object, findings := converted(t, "NodeType", provider(t, "", "kubeReserved: {cpu: 500m, memory: 8Gi, ephemeral-storage: 10GB, gpu: 1}"))
-	got, err := yaml.Marshal(valueAt[any](object, "spec", "kubelet"))
+	got, err := yaml.Marshal(conversion.ValueAt[any](object, "spec", "kubelet"))
 	if err != nil || string(got) != "kubeReserved:\n  cpu: 500m\n  memory: 8Gi\n" {
 		t.Errorf("spec.kubelet is %s (%v)", got, err)
 	}
@@ -20,7 +21,7 @@ func TestReservedResourcesBecomeSettingsOfKubelet(t *testing.T) {
 			t.Errorf("nobody tells that %s: %s", want, findings)
 		}
 	}
-	if object, findings := converted(t, "NodeType", provider(t, "", "kubeReserved: much")); valueAt[any](object, "spec", "kubelet") != nil || !strings.Contains(findings, "it is no map of resources") {
+	if object, findings := converted(t, "NodeType", provider(t, "", "kubeReserved: much")); conversion.ValueAt[any](object, "spec", "kubelet") != nil || !strings.Contains(findings, "it is no map of resources") {
 		t.Errorf("%v with %s", object, findings)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot/convert/conversion"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
 	"github.com/ingot-dev/ingot/presentation/mig"
 	"github.com/ingot-dev/ingot/presentation/mig/layout"
@@ -29,7 +30,7 @@ func (r gpuReader) convertNVIDIA(resources []string) map[string]any {
 		r.share(presentation, unpartitioned/n, wellknown.NVIDIAGPU)
 	}
 	if model.Name == "" {
-		r.report(RuleAdd, "it has %d of %s, of a model that vMetal does not say: add spec.gpu.model, and another presentation than whole GPUs where there is one", unpartitioned, wellknown.NVIDIAGPU)
+		r.report(conversion.RuleAdd, "it has %d of %s, of a model that vMetal does not say: add spec.gpu.model, and another presentation than whole GPUs where there is one", unpartitioned, wellknown.NVIDIAGPU)
 	}
 	return gpu
 }
@@ -38,7 +39,7 @@ func (r gpuReader) convertNVIDIA(resources []string) map[string]any {
 func (r gpuReader) convertShared(model catalogue.Model, resources []string) map[string]any {
 	shared, n := r.counts[sharedGPU], r.count()
 	if len(resources) > 1 || n == 0 || shared%n != 0 || shared/n < 2 {
-		r.report(RuleAdd, "it has %d of %s: add spec.gpu with its model, its count and presentation.passthrough.sharing, whose replicas are those of one GPU", shared, strings.Join(resources, " and "))
+		r.report(conversion.RuleAdd, "it has %d of %s: add spec.gpu with its model, its count and presentation.passthrough.sharing, whose replicas are those of one GPU", shared, strings.Join(resources, " and "))
 		return nil
 	}
 	gpu, presentation := newGPU(v1alpha1.VendorNVIDIA, model.Name, n, v1alpha1.ModePassthrough)
@@ -49,13 +50,13 @@ func (r gpuReader) convertShared(model catalogue.Model, resources []string) map[
 
 func (r gpuReader) share(presentation map[string]any, replicas int64, resource string) {
 	presentation["passthrough"] = map[string]any{"sharing": map[string]any{"strategy": spec.SharingTimeSlicing, "replicas": replicas}}
-	r.report(RuleCheck, "%d of %s on %d GPUs is time-slicing with %d replicas, or MPS: choose the strategy; pods request %s", r.counts[resource], resource, r.count(), replicas, wellknown.NVIDIAGPU)
+	r.report(conversion.RuleCheck, "%d of %s on %d GPUs is time-slicing with %d replicas, or MPS: choose the strategy; pods request %s", r.counts[resource], resource, r.count(), replicas, wellknown.NVIDIAGPU)
 }
 
 // convertMIG converts MIG instances: so many of each profile on all GPUs are a layout of each GPU.
 func (r gpuReader) convertMIG(model catalogue.Model, resources []string, unpartitioned int64) map[string]any {
 	needs := func(why string) map[string]any {
-		r.report(RuleAdd, "it has %s, and %s: add spec.gpu with its model, its count and presentation.mig.layout", strings.Join(resources, " and "), why)
+		r.report(conversion.RuleAdd, "it has %s, and %s: add spec.gpu with its model, its count and presentation.mig.layout", strings.Join(resources, " and "), why)
 		return nil
 	}
 	models := withProfiles(model, resources)
@@ -74,18 +75,18 @@ func (r gpuReader) convertMIG(model catalogue.Model, resources []string, unparti
 		return needs("no number of GPUs with one layout each has them")
 	}
 	if r.count() == 0 {
-		r.report(RuleCheck, "that there are %d partitioned GPUs is the smallest number that can have them: correct spec.gpu.count and presentation.mig.layout if there are more", partitioned)
+		r.report(conversion.RuleCheck, "that there are %d partitioned GPUs is the smallest number that can have them: correct spec.gpu.count and presentation.mig.layout if there are more", partitioned)
 	}
 	if len(models) == 1 {
 		model = models[0]
 	} else {
-		r.report(RuleAdd, "by its profiles it has one of the models %s: add spec.gpu.model", strings.Join(names(models), ", "))
+		r.report(conversion.RuleAdd, "by its profiles it has one of the models %s: add spec.gpu.model", strings.Join(names(models), ", "))
 	}
 	gpu, presentation := newGPU(v1alpha1.VendorNVIDIA, model.Name, partitioned+unpartitioned, v1alpha1.ModeMIG)
 	entry := map[string]any{"profiles": counts}
 	if unpartitioned > 0 {
 		entry["gpus"] = upTo(partitioned)
-		r.report(RuleCheck, "which GPUs are partitioned is not said: here the first %d", partitioned)
+		r.report(conversion.RuleCheck, "which GPUs are partitioned is not said: here the first %d", partitioned)
 	}
 	presentation["mig"] = map[string]any{"strategy": wellknown.MIGStrategyMixed, "layout": []any{entry}}
 	return gpu
@@ -155,7 +156,7 @@ func upTo(n int64) []any {
 // those of their types.
 func (r gpuReader) convertVirtualMachines(resources []string) map[string]any {
 	if len(resources) > 1 {
-		r.report(RuleAdd, "it has %s, which are not of one presentation that this version knows: add spec.gpu", strings.Join(resources, " and "))
+		r.report(conversion.RuleAdd, "it has %s, which are not of one presentation that this version knows: add spec.gpu", strings.Join(resources, " and "))
 		return nil
 	}
 	resource, name := resources[0], strings.TrimPrefix(resources[0], wellknown.NVIDIADomain)
@@ -170,7 +171,7 @@ func (r gpuReader) convertVirtualMachines(resources []string) map[string]any {
 		}
 	}
 	if len(models) == 0 {
-		r.report(RuleAdd, "it has %d of %s, which no software that this version knows advertises: add spec.gpu with its presentation", r.counts[resource], resource)
+		r.report(conversion.RuleAdd, "it has %d of %s, which no software that this version knows advertises: add spec.gpu with its presentation", r.counts[resource], resource)
 		return nil
 	}
 	model := r.model(v1alpha1.VendorNVIDIA)
@@ -180,7 +181,7 @@ func (r gpuReader) convertVirtualMachines(resources []string) map[string]any {
 	gpu, presentation := newGPU(v1alpha1.VendorNVIDIA, model.Name, r.counts[resource], v1alpha1.ModePassthrough)
 	presentation["passthrough"] = map[string]any{"workload": string(v1alpha1.WorkloadVM), "resourceName": resource}
 	r.askForModel(model, resource)
-	r.report(RuleCheck, "%s is for virtual machines: the image must have no GPU driver, and the kernel argument that turns the IOMMU on", resource)
+	r.report(conversion.RuleCheck, "%s is for virtual machines: the image must have no GPU driver, and the kernel argument that turns the IOMMU on", resource)
 	return gpu
 }
 
@@ -208,7 +209,7 @@ func (r gpuReader) convertVGPU(resource, name string) map[string]any {
 				host["namePrefix"] = prefix
 			}
 			presentation["vgpu"] = host
-			r.report(RuleCheck, "%d of %s are %d on each of %d GPUs: correct it if they are spread otherwise; the image needs the vGPU manager and the vGPU device manager", r.counts[resource], resource, each, r.counts[resource]/each)
+			r.report(conversion.RuleCheck, "%d of %s are %d on each of %d GPUs: correct it if they are spread otherwise; the image needs the vGPU manager and the vGPU device manager", r.counts[resource], resource, each, r.counts[resource]/each)
 			return gpu
 		}
 	}

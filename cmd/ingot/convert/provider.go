@@ -8,26 +8,27 @@ import (
 	"strings"
 
 	"github.com/ingot-dev/ingot/cloudinit/properties"
+	"github.com/ingot-dev/ingot/cmd/ingot/convert/conversion"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
 )
 
 func (c *converter) convertNodeProvider(m offline.Manifest) {
-	metal := valueAt[map[string]any](m.Object, "spec", "metal3")
+	metal := conversion.ValueAt[map[string]any](m.Object, "spec", "metal3")
 	if metal == nil {
-		c.addFinding(m, "spec", RuleLost, "it is not of the kind metal3: only bare metal has a place here")
+		c.AddFinding(m, "spec", conversion.RuleLost, "it is not of the kind metal3: only bare metal has a place here")
 		return
 	}
-	said := valueAt[map[string]any](m.Object, "spec", "properties")
+	said := conversion.ValueAt[map[string]any](m.Object, "spec", "properties")
 	images := map[string]any{}
-	copyField(images, imageProperty, c.imageFromURL(m, "spec.properties", m.Name(), said))
+	conversion.CopyField(images, imageProperty, c.imageFromURL(m, "spec.properties", m.Name(), said))
 	spec := map[string]any{"metal3": map[string]any{}}
-	copyField(spec, "hostNamespace", valueAt[string](metal, "clusterRef", "namespace"))
-	c.addFinding(m, "spec.metal3.clusterRef", RuleCheck, "the BareMetalHosts must be in this namespace of the cluster that Ingot runs in, and the baremetal-operator there stays yours to run")
-	c.reportDroppedFields(m, valueAt[map[string]any](m.Object, "spec"), "spec", map[string]string{"displayName": "a NodeProvider has none"}, "metal3", "properties")
-	c.reportDroppedFields(m, metal, "spec.metal3", map[string]string{"deploy": "Ingot installs neither Multus nor DHCP nor Metal3: leave them installed, or use a NodeProvider of the kind redfish, which needs none"}, "clusterRef", "nodeTypes")
+	conversion.CopyField(spec, "hostNamespace", conversion.ValueAt[string](metal, "clusterRef", "namespace"))
+	c.AddFinding(m, "spec.metal3.clusterRef", conversion.RuleCheck, "the BareMetalHosts must be in this namespace of the cluster that Ingot runs in, and the baremetal-operator there stays yours to run")
+	c.ReportDroppedFields(m, conversion.ValueAt[map[string]any](m.Object, "spec"), "spec", map[string]string{"displayName": "a NodeProvider has none"}, "metal3", "properties")
+	c.ReportDroppedFields(m, metal, "spec.metal3", map[string]string{"deploy": "Ingot installs neither Multus nor DHCP nor Metal3: leave them installed, or use a NodeProvider of the kind redfish, which needs none"}, "clusterRef", "nodeTypes")
 	level := c.convertProperties(m, "spec.properties", spec, said, properties.Level{})
-	c.addConverted("NodeProvider", newMetadata(m), spec)
-	for i, item := range valueAt[[]any](metal, "nodeTypes") {
+	c.AddConverted("NodeProvider", conversion.NewMetadata(m), spec)
+	for i, item := range conversion.ValueAt[[]any](metal, "nodeTypes") {
 		if one, ok := item.(map[string]any); ok {
 			c.convertNodeType(m, fmt.Sprintf("spec.metal3.nodeTypes[%d]", i), one, inheritedProperties{all: said, level: level, image: images})
 		}
@@ -58,24 +59,24 @@ type inheritedProperties struct {
 func (c *converter) convertProperties(m offline.Manifest, field string, spec, all map[string]any, inherited properties.Level) properties.Level {
 	kept := map[string]any{}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		text := valueAt[string](all, key)
+		text := conversion.ValueAt[string](all, key)
 		switch {
 		case replacedProperties[key] != "":
-			c.addFinding(m, field, RuleLost, "%s: %s", key, replacedProperties[key])
+			c.AddFinding(m, field, conversion.RuleLost, "%s: %s", key, replacedProperties[key])
 		case key == imageProperty || slices.Contains(imageProperties, key):
 		case key == properties.SSHKeys:
-			copyField(kept, key, strings.Join(c.convertSSHKeys(m, field, text), "\n"))
+			conversion.CopyField(kept, key, strings.Join(c.convertSSHKeys(m, field, text), "\n"))
 		case key == "vcluster.com/user-data-template-config":
-			copyField(kept, properties.UserDataTemplate, c.templateText(m, field, text, "cloudInitTemplate"))
+			conversion.CopyField(kept, properties.UserDataTemplate, c.templateText(m, field, text, "cloudInitTemplate"))
 		case key == "vcluster.com/network-data-template-config":
-			copyField(kept, properties.NetworkDataTemplate, c.convertNetworkData(m, field, key, c.templateText(m, field, text, "networkDataTemplate")))
+			conversion.CopyField(kept, properties.NetworkDataTemplate, c.convertNetworkData(m, field, key, c.templateText(m, field, text, "networkDataTemplate")))
 		case key == properties.NetworkData:
-			copyField(kept, key, c.convertNetworkData(m, field, key, text))
+			conversion.CopyField(kept, key, c.convertNetworkData(m, field, key, text))
 		default:
-			copyField(kept, key, text)
+			conversion.CopyField(kept, key, text)
 		}
 	}
-	copyField(spec, "properties", kept)
+	conversion.CopyField(spec, "properties", kept)
 	c.checkProperties(m, field, kept, inherited)
 	level := properties.Level{Name: field, Values: map[string]string{}}
 	for key, value := range kept {
@@ -88,7 +89,7 @@ func (c *converter) convertProperties(m offline.Manifest, field string, spec, al
 // vMetal's own examples have.
 func (c *converter) convertNetworkData(m offline.Manifest, field, key, text string) string {
 	if strings.Contains(text, "ethernets:") || strings.Contains(text, "version: 2") {
-		c.addFinding(m, field, RuleLost, "%s is a network-config of cloud-init's version 2, and a config drive has OpenStack's network_data.json: say network.cidr and annotate the hosts, or write it as links, networks and services", key)
+		c.AddFinding(m, field, conversion.RuleLost, "%s is a network-config of cloud-init's version 2, and a config drive has OpenStack's network_data.json: say network.cidr and annotate the hosts, or write it as links, networks and services", key)
 		return ""
 	}
 	return text
@@ -98,13 +99,13 @@ func (c *converter) convertNetworkData(m offline.Manifest, field, key, text stri
 func (c *converter) templateText(m offline.Manifest, field, name, of string) string {
 	t, there := c.templates[name]
 	if !there {
-		c.addFinding(m, field, RuleLost, "MachineConfigTemplate %s is not in the files: give its file too", name)
+		c.AddFinding(m, field, conversion.RuleLost, "MachineConfigTemplate %s is not in the files: give its file too", name)
 		return ""
 	}
 	c.used[t.String()] = true
 	text := t.StringField("spec", of)
 	if text == "" {
-		c.addFinding(m, field, RuleLost, "MachineConfigTemplate %s has no %s", name, of)
+		c.AddFinding(m, field, conversion.RuleLost, "MachineConfigTemplate %s has no %s", name, of)
 	}
 	return text
 }
@@ -123,25 +124,25 @@ func (c *converter) convertSSHKeys(m offline.Manifest, field, text string) []str
 			c.used[key.String()] = true
 			out = append(out, strings.TrimSpace(key.StringField("spec", "publicKey")))
 		default:
-			c.addFinding(m, field, RuleLost, "SSHKey %s is not in the files, or has no spec.publicKey: add the public key to the property", part)
+			c.AddFinding(m, field, conversion.RuleLost, "SSHKey %s is not in the files, or has no spec.publicKey: add the public key to the property", part)
 		}
 	}
 	return out
 }
 
 func (c *converter) convertNodeType(m offline.Manifest, field string, one map[string]any, inherited inheritedProperties) {
-	said, name := valueAt[map[string]any](one, "properties"), valueAt[string](one, "name")
+	said, name := conversion.ValueAt[map[string]any](one, "properties"), conversion.ValueAt[string](one, "name")
 	ownImage := c.imageFromURL(m, field+".properties", name, said)
 	spec := map[string]any{"providerRef": map[string]any{"name": m.Name()}}
-	copyField(spec, "displayName", valueAt[string](one, "displayName"))
-	copyField(spec, "zone", valueAt[string](one, "zone"))
-	copyField(spec, "hostSelector", valueAt[map[string]any](one, "bareMetalHosts", "selector"))
+	conversion.CopyField(spec, "displayName", conversion.ValueAt[string](one, "displayName"))
+	conversion.CopyField(spec, "zone", conversion.ValueAt[string](one, "zone"))
+	conversion.CopyField(spec, "hostSelector", conversion.ValueAt[map[string]any](one, "bareMetalHosts", "selector"))
 	if spec["hostSelector"] == nil {
-		c.addFinding(m, field+".bareMetalHosts", RuleAdd, "NodeType %s has no selector, and one that selects every host is refused here: add spec.hostSelector", name)
+		c.AddFinding(m, field+".bareMetalHosts", conversion.RuleAdd, "NodeType %s has no selector, and one that selects every host is refused here: add spec.hostSelector", name)
 	}
-	image := cmp.Or(valueAt[string](said, imageProperty), ownImage, valueAt[string](inherited.all, imageProperty), valueAt[string](inherited.image, imageProperty))
+	image := cmp.Or(conversion.ValueAt[string](said, imageProperty), ownImage, conversion.ValueAt[string](inherited.all, imageProperty), conversion.ValueAt[string](inherited.image, imageProperty))
 	if image == "" {
-		c.addFinding(m, field+".properties", RuleAdd, "NodeType %s names no OSImage: add spec.osImageRef", name)
+		c.AddFinding(m, field+".properties", conversion.RuleAdd, "NodeType %s names no OSImage: add spec.osImageRef", name)
 	} else {
 		spec["osImageRef"] = map[string]any{"name": image}
 	}
@@ -149,15 +150,15 @@ func (c *converter) convertNodeType(m offline.Manifest, field string, one map[st
 	c.convertKubelet(m, field, spec, one)
 	c.nameFights(m, field+".properties", name, said, inherited.all, spec["gpu"] != nil)
 	c.convertProperties(m, field+".properties", spec, said, inherited.level)
-	c.reportDroppedFields(m, one, field, map[string]string{
+	c.ReportDroppedFields(m, one, field, map[string]string{
 		"overhead": "nothing is scheduled by it here", "cost": "NodePools name their NodeType; none is chosen by cost",
 		"maxCapacity": "say it in replicas of the NodePools",
 	}, "name", "displayName", "zone", "bareMetalHosts", "resources", "properties", "metadata", "kubeReserved")
 	metadata := map[string]any{"name": name}
 	for _, key := range []string{"labels", "annotations"} {
-		copyField(metadata, key, valueAt[map[string]any](one, "metadata", key))
+		conversion.CopyField(metadata, key, conversion.ValueAt[map[string]any](one, "metadata", key))
 	}
-	c.addConverted("NodeType", metadata, spec)
+	c.AddConverted("NodeType", metadata, spec)
 }
 
 func toInt64(v any) (int64, bool) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot/convert/conversion"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
 	"github.com/ingot-dev/ingot/presentation/wellknown"
@@ -57,7 +58,7 @@ const sharedGPU = wellknown.NVIDIAGPU + ".shared"
 
 // convertResources converts resources, which are promises in Ingot. Those that are GPUs become spec.gpu.
 func (c *converter) convertResources(m offline.Manifest, field, name string, spec, one map[string]any) {
-	promised := maps.Clone(valueAt[map[string]any](one, "resources"))
+	promised := maps.Clone(conversion.ValueAt[map[string]any](one, "resources"))
 	selector, _ := spec["hostSelector"].(map[string]any)
 	r := gpuReader{c: c, manifest: m, field: field + ".resources", name: name, selector: selector, counts: map[string]int64{}}
 	byKind := make([][]string, len(gpuKinds))
@@ -69,7 +70,7 @@ func (c *converter) convertResources(m offline.Manifest, field, name string, spe
 		n, whole := toInt64(promised[resource])
 		delete(promised, resource)
 		if !whole || n < 1 {
-			r.report(RuleLost, "%s is %v, and not a number of devices", resource, n)
+			r.report(conversion.RuleLost, "%s is %v, and not a number of devices", resource, n)
 			continue
 		}
 		r.counts[resource] = n
@@ -79,28 +80,28 @@ func (c *converter) convertResources(m offline.Manifest, field, name string, spe
 		switch {
 		case len(resources) == 0:
 		case spec["gpu"] != nil:
-			r.report(RuleAdd, "it also has %s, and a NodeType presents its GPUs in one way: make another NodeType for them", strings.Join(resources, ", "))
+			r.report(conversion.RuleAdd, "it also has %s, and a NodeType presents its GPUs in one way: make another NodeType for them", strings.Join(resources, ", "))
 		default:
 			if gpu := gpuKinds[i].convert(r, resources); gpu != nil {
 				spec["gpu"] = gpu
 			}
 		}
 	}
-	copyField(spec, "resources", promised)
+	conversion.CopyField(spec, "resources", promised)
 	if len(promised) > 0 {
-		c.addFinding(m, field+".resources", RuleCheck, "NodeType %s promises its resources, and a node that differs is not admitted: cpu exactly, memory up to 5%% less", name)
+		c.AddFinding(m, field+".resources", conversion.RuleCheck, "NodeType %s promises its resources, and a node that differs is not admitted: cpu exactly, memory up to 5%% less", name)
 	}
 }
 
 func (r gpuReader) report(rule, format string, args ...any) {
-	r.c.addFinding(r.manifest, r.field, rule, "NodeType %s: %s", r.name, fmt.Sprintf(format, args...))
+	r.c.AddFinding(r.manifest, r.field, rule, "NodeType %s: %s", r.name, fmt.Sprintf(format, args...))
 }
 
 // newGPU returns spec.gpu with what is known; a model of "" and a count of 0 are left out, for validate to ask for.
 func newGPU(vendor v1alpha1.GPUVendor, model string, count int64, mode v1alpha1.PresentationMode) (gpu, presentation map[string]any) {
 	presentation = map[string]any{"mode": string(mode)}
 	gpu = map[string]any{"vendor": string(vendor), "presentation": presentation}
-	copyField(gpu, "model", model)
+	conversion.CopyField(gpu, "model", model)
 	if count > 0 {
 		gpu["count"] = count
 	}
@@ -110,7 +111,7 @@ func newGPU(vendor v1alpha1.GPUVendor, model string, count int64, mode v1alpha1.
 // convertAMD converts AMD's GPUs: unpartitioned ones, or partitions by the names of the device plugin's naming strategy mixed.
 func (r gpuReader) convertAMD(resources []string) map[string]any {
 	if len(resources) > 1 {
-		r.report(RuleAdd, "it has %s, and all GPUs of a server have one partition: add spec.gpu", strings.Join(resources, " and "))
+		r.report(conversion.RuleAdd, "it has %s, and all GPUs of a server have one partition: add spec.gpu", strings.Join(resources, " and "))
 		return nil
 	}
 	resource, model := resources[0], r.model(v1alpha1.VendorAMD)
@@ -122,7 +123,7 @@ func (r gpuReader) convertAMD(resources []string) map[string]any {
 	compute, memory, found := strings.Cut(strings.ToUpper(strings.TrimPrefix(resource, wellknown.AMDDomain)), "_")
 	each := map[string]int64{"SPX": 1, "DPX": 2, "TPX": 3, "QPX": 4, "CPX": int64(model.XCC)}[compute]
 	if !found || each == 0 || r.counts[resource]%each != 0 {
-		r.report(RuleAdd, "it has %d of %s: add spec.gpu with its model, its count and presentation.partitions", r.counts[resource], resource)
+		r.report(conversion.RuleAdd, "it has %d of %s: add spec.gpu with its model, its count and presentation.partitions", r.counts[resource], resource)
 		return nil
 	}
 	gpu, presentation := newGPU(v1alpha1.VendorAMD, model.Name, r.counts[resource]/each, v1alpha1.ModePassthrough)
@@ -134,19 +135,19 @@ func (r gpuReader) convertAMD(resources []string) map[string]any {
 // convertGeneric converts devices that the catalogue does not have to an accelerator of vendor generic.
 func (r gpuReader) convertGeneric(resources []string) map[string]any {
 	if len(resources) > 1 {
-		r.report(RuleAdd, "it has %s, and spec.gpu.generic has one resource: add spec.gpu for one of them", strings.Join(resources, " and "))
+		r.report(conversion.RuleAdd, "it has %s, and spec.gpu.generic has one resource: add spec.gpu for one of them", strings.Join(resources, " and "))
 		return nil
 	}
 	_, model, _ := strings.Cut(resources[0], "/")
 	gpu, _ := newGPU(v1alpha1.VendorGeneric, model, r.counts[resources[0]], v1alpha1.ModePassthrough)
 	gpu["generic"] = map[string]any{"resourceName": resources[0]}
-	r.report(RuleCheck, "%s is of no vendor in the catalogue: correct spec.gpu.count and generic.resourcesPerDevice where one device gives several, and name its kernel modules", resources[0])
+	r.report(conversion.RuleCheck, "%s is of no vendor in the catalogue: correct spec.gpu.count and generic.resourcesPerDevice where one device gives several, and name its kernel modules", resources[0])
 	return gpu
 }
 
 // model returns the model of the catalogue that a label of the selector means; the zero value: none does.
 func (r gpuReader) model(vendor v1alpha1.GPUVendor) catalogue.Model {
-	labels := valueAt[map[string]any](r.selector, "matchLabels")
+	labels := conversion.ValueAt[map[string]any](r.selector, "matchLabels")
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		text, _ := labels[key].(string)
 		for _, m := range catalogue.Models() {
@@ -163,7 +164,7 @@ func (r gpuReader) model(vendor v1alpha1.GPUVendor) catalogue.Model {
 
 // count returns the number of GPUs that a label gpu-count of the selector says; 0: none does.
 func (r gpuReader) count() int64 {
-	labels := valueAt[map[string]any](r.selector, "matchLabels")
+	labels := conversion.ValueAt[map[string]any](r.selector, "matchLabels")
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		_, name, found := strings.Cut(key, "/")
 		if !found {
@@ -179,6 +180,6 @@ func (r gpuReader) count() int64 {
 
 func (r gpuReader) askForModel(model catalogue.Model, resource string) {
 	if model.Name == "" {
-		r.report(RuleAdd, "it has %d of %s, of a model that vMetal does not say: add spec.gpu.model", r.counts[resource], resource)
+		r.report(conversion.RuleAdd, "it has %d of %s, of a model that vMetal does not say: add spec.gpu.model", r.counts[resource], resource)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/ingot-dev/ingot/cmd/ingot/convert/conversion"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
 )
 
@@ -77,7 +78,7 @@ func TestEveryResourceBecomesAPresentationOrSaysWhatItNeeds(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		got, err := yaml.Marshal(valueAt[any](object, "spec", "gpu"))
+		got, err := yaml.Marshal(conversion.ValueAt[any](object, "spec", "gpu"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +89,7 @@ func TestEveryResourceBecomesAPresentationOrSaysWhatItNeeds(t *testing.T) {
 		if string(got) != string(expected) || !strings.Contains(findings, c.finding) {
 			t.Errorf("%s: spec.gpu is\n%swant\n%swith %q in:\n%s", sentence, got, expected, c.finding, findings)
 		}
-		if promised := valueAt[map[string]any](object, "spec", "resources"); len(promised) > 0 {
+		if promised := conversion.ValueAt[map[string]any](object, "spec", "resources"); len(promised) > 0 {
 			t.Errorf("%s: GPUs are promised twice: %v", sentence, promised)
 		}
 	}
@@ -103,12 +104,12 @@ func TestAnImagesURLBecomesAnOSImageToComplete(t *testing.T) {
 		"of the provider, but named": {url, "properties: {vcluster.com/os-image: noble}", "noble", "OSImage p-image"},
 	} {
 		object, findings := converted(t, "NodeType", provider(t, c.provider, c.nodeType))
-		if got := valueAt[string](object, "spec", "osImageRef", "name"); got != c.image || !strings.Contains(findings, c.finding) {
+		if got := conversion.ValueAt[string](object, "spec", "osImageRef", "name"); got != c.image || !strings.Contains(findings, c.finding) {
 			t.Errorf("%s: the image is %q, want %q and %q in:\n%s", sentence, got, c.image, c.finding, findings)
 		}
 	}
 	image, _ := converted(t, "OSImage", provider(t, url, "x: y"))
-	if valueAt[string](image, "spec", "url") != "https://x.example.com/a.raw.gz" || valueAt[string](image, "spec", "format") != "raw.gz" {
+	if conversion.ValueAt[string](image, "spec", "url") != "https://x.example.com/a.raw.gz" || conversion.ValueAt[string](image, "spec", "format") != "raw.gz" {
 		t.Errorf("the OSImage is %v", image)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ingot-dev/ingot/cloudinit/properties"
+	"github.com/ingot-dev/ingot/cmd/ingot/convert/conversion"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
 )
 
@@ -37,7 +38,7 @@ func (c *converter) nameFights(m offline.Manifest, field, name string, said, inh
 	}
 	maps.Copy(all, said)
 	for _, key := range []string{properties.UserData, "vcluster.com/user-data-template-config"} {
-		text := valueAt[string](all, key)
+		text := conversion.ValueAt[string](all, key)
 		if key != properties.UserData {
 			text = c.templates[text].StringField("spec", "cloudInitTemplate")
 		}
@@ -51,7 +52,7 @@ func (c *converter) nameFights(m offline.Manifest, field, name string, said, inh
 			}
 			slices.Sort(found)
 			if found = slices.Compact(found); len(found) > 0 {
-				c.addFinding(m, field, RuleCheck, "NodeType %s: its user data has %s, and %s: remove it", name, quoteAll(found), f.why)
+				c.AddFinding(m, field, conversion.RuleCheck, "NodeType %s: its user data has %s, and %s: remove it", name, quoteAll(found), f.why)
 			}
 		}
 	}

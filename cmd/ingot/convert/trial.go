@@ -8,6 +8,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
 	"github.com/ingot-dev/ingot/cloudinit/properties"
+	"github.com/ingot-dev/ingot/cmd/ingot/convert/conversion"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
 )
 
@@ -21,12 +22,12 @@ func (c *converter) checkProperties(m offline.Manifest, field string, kept map[s
 	if renderExample(level) == nil && renderExample(inherited) == nil {
 		// Templates of the nearer level see the properties of the farther one, and its network.
 		if err := renderExample(inherited, level); err != nil {
-			c.addFinding(m, field, RuleCheck, "%v", err)
+			c.AddFinding(m, field, conversion.RuleCheck, "%v", err)
 		}
 		return
 	}
 	if err := renderExample(level); err != nil {
-		c.addFinding(m, field, RuleCheck, "%v", err)
+		c.AddFinding(m, field, conversion.RuleCheck, "%v", err)
 	}
 }
 
