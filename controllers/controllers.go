@@ -10,7 +10,6 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/host"
 	"github.com/ingot-dev/ingot/controllers/hostindex"
 	"github.com/ingot-dev/ingot/controllers/inuse"
@@ -31,8 +30,10 @@ import (
 
 // Dependencies are what the controllers need beside the manager. All fields are required.
 type Dependencies struct {
-	// Installer inspects, installs, erases and powers the servers.
-	Installer hardware.Installer
+	// Installers inspect, install, erase and power the servers.
+	Installers host.Installers
+	// ConfigDrives reads the documents of claims.
+	ConfigDrives host.ConfigDrives
 	// Tenants gives access to the tenants' clusters.
 	Tenants *tenantaccess.Registry
 	// HTTP is the client for image servers.
@@ -72,7 +73,7 @@ func Setup(mgr ctrl.Manager, d Dependencies) error {
 		"rollout":      &rollout.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("rollout"), Clock: d.Clock},
 		"tenant":       &tenant.Reconciler{Client: c, APIReader: apiReader, Tenants: d.Tenants, Recorder: recorder("tenant"), Clock: d.Clock},
 		"host": &host.Reconciler{
-			Client: c, APIReader: apiReader, Installer: d.Installer, Recorder: recorder("host"), Clock: d.Clock, Jitter: d.Jitter,
+			Client: c, APIReader: apiReader, Installers: d.Installers, ConfigDrives: d.ConfigDrives, Recorder: recorder("host"), Clock: d.Clock, Jitter: d.Jitter,
 			Timeouts: d.HostTimeouts,
 		},
 		"machine": &machine.Reconciler{

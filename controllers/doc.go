@@ -54,6 +54,7 @@
 //	    plan_lifecycle["controllers/plan/lifecycle"]
 //	    plan_placement["controllers/plan/placement"]
 //	    plan_probe["controllers/plan/probe"]
+//	    plan_providerkind["controllers/plan/providerkind"]
 //	    plan_rendering["controllers/plan/rendering"]
 //	    plan_revision["controllers/plan/revision"]
 //	    plan_revisionrollout["controllers/plan/revisionrollout"]
@@ -127,9 +128,10 @@
 //	  machine --> plan_join & plan_lifecycle & plan_placement & plan_rendering & plan_sameserver
 //	  nodepool --> plan_event & plan_join & plan_placement & plan_sameserver & plan_scaling
 //	  nodetype --> plan_feasibility & plan_placement & plan_rendering & plan_revision & plan_rollout & plan_sameserver
+//	  plan_feasibility --> plan_providerkind
 //	  plan_host --> plan_event & plan_inventory
 //	  plan_lifecycle --> plan_contest & plan_event & plan_inventory
-//	  plan_placement --> plan_inventory
+//	  plan_placement --> plan_inventory & plan_providerkind
 //	  plan_rollout --> plan_event & plan_revisionrollout
 //	  plan_verdict --> plan_contest & plan_event
 //	  remainingnode --> plan_lifecycle

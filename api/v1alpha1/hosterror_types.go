@@ -22,13 +22,31 @@ const (
 	ReasonBMCUnsupported = "BMCUnsupported"
 	// ReasonBMCInvalid: the BMC's answer, or a request to it, is malformed.
 	ReasonBMCInvalid = "BMCInvalid"
-	// ReasonBMCAddressInvalid: spec.bmc.address is not the address of a Redfish service.
+	// ReasonBMCAddressInvalid: spec.bmc.address is not the address of a Redfish service or, with an ironic provider, of an IPMI BMC.
 	ReasonBMCAddressInvalid = "BMCAddressInvalid"
 	// ReasonCredentialsMissing, ReasonCABundleMissing: the Secret of the BMC's credentials, or of its certificates, cannot be used.
 	ReasonCredentialsMissing = "CredentialsMissing"
 	ReasonCABundleMissing    = "CABundleMissing"
 	// ReasonHostRecordUnavailable: the progress of the attempt cannot be read from the HostRecord or written to it.
 	ReasonHostRecordUnavailable = "HostRecordUnavailable"
+)
+
+// Reasons of HostRecord.status.error and of the Machine that has the host, for calls to an installer that is a service of its own, such as Ironic.
+const (
+	// ReasonInstallerUnreachable: the service does not answer, breaks the connection, or cannot be trusted by its certificate.
+	ReasonInstallerUnreachable = "InstallerUnreachable"
+	// ReasonInstallerUnauthorized: the service refuses the credentials, or their Secret cannot be used.
+	ReasonInstallerUnauthorized = "InstallerUnauthorized"
+	// ReasonInstallerBusy: the service works on so many other hosts, or on this one, that it takes no request now. It is asked again.
+	ReasonInstallerBusy = "InstallerBusy"
+	// ReasonInstallerNotFound: the service has no longer what it had for the host.
+	ReasonInstallerNotFound = "InstallerNotFound"
+	// ReasonInstallerConflict: what the service has for the host is in a state that does not allow the request, or is somebody else's.
+	ReasonInstallerConflict = "InstallerConflict"
+	// ReasonInstallerUnsupported: the service is too old, or cannot do what is needed.
+	ReasonInstallerUnsupported = "InstallerUnsupported"
+	// ReasonInstallerInvalid: the service's answer, or a request to it, is malformed.
+	ReasonInstallerInvalid = "InstallerInvalid"
 )
 
 // ReasonSameServer of HostError: another BareMetalHost, in any namespace, is the same server. Nothing is done with either until one of them is

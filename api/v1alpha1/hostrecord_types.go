@@ -155,6 +155,11 @@ type WantedAttempt struct {
 	// deadline by which it fails, whatever it does then.
 	// +required
 	Deadline metav1.MicroTime `json:"deadline"`
+	// configDriveAwaitedAt is when the installation was begun with an installer that must have the config drive to begin with, as with an ironic provider.
+	// The machine controller makes the bootstrap token and writes the documents from then on. It is absent where an agent asks for them, which
+	// status.attempt.configDriveAwaitedAt tells.
+	// +optional
+	ConfigDriveAwaitedAt *metav1.MicroTime `json:"configDriveAwaitedAt,omitempty"`
 	// outcome of the attempt; absent until it has ended:
 	//   - Succeeded: the image is installed, the disks are erased, or the hardware is read, as was asked.
 	//   - Failed: reason and message say why.

@@ -60,8 +60,10 @@ const (
 	ReasonOSImageNotReady = "OSImageNotReady"
 	// ReasonProviderNotFound: spec.providerRef names no NodeProvider.
 	ReasonProviderNotFound = "ProviderNotFound"
-	// ReasonProviderUnsupported: this version does not serve that kind of provider.
+	// ReasonProviderUnsupported: the kind of the provider cannot do what the NodeType asks for.
 	ReasonProviderUnsupported = "ProviderUnsupported"
+	// ReasonEraseNotProven: the provider is to erase disks fully, and its installer has no evidence for each disk.
+	ReasonEraseNotProven = "EraseNotProven"
 	// ReasonHostNamespaceUnclaimed: the NodeProvider has not claimed its host namespace yet.
 	ReasonHostNamespaceUnclaimed = "HostNamespaceUnclaimed"
 	// ReasonFormatUnsupported: the provider cannot write the image's format.

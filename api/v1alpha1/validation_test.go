@@ -2,6 +2,7 @@ package v1alpha1_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -295,10 +296,11 @@ func samePath(seen, schema string) bool {
 func TestTheSamplesAreAdmitted(t *testing.T) {
 	crds := definitions(t)
 	paths, err := filepath.Glob("../../config/samples/*.yaml")
-	if err != nil || len(paths) == 0 {
+	others, otherErr := filepath.Glob("../../config/samples/ironic/*.yaml")
+	if err := errors.Join(err, otherErr); err != nil || len(paths) == 0 || len(others) == 0 {
 		t.Fatalf("no samples: %v", err)
 	}
-	for _, p := range paths {
+	for _, p := range append(paths, others...) {
 		raw, err := os.ReadFile(p)
 		if err != nil {
 			t.Fatal(err)

@@ -40,6 +40,11 @@ type Capabilities struct {
 	ByteProgress bool
 	// AgentInventory is true when an agent on the host reads the inventory, including the DMI UUID.
 	AgentInventory bool
+	// DiskEvidence is true when a successful erase has evidence for every known disk. Without it nobody can tell whether a disk was left out, so that a full
+	// erase counts as Metadata between tenants.
+	DiskEvidence bool
+	// NeedsConfigDrive is true when Install must be called with the config drive. Otherwise the agent asks for it when it runs on the server.
+	NeedsConfigDrive bool
 }
 
 // Host identifies one server to an Installer.
@@ -92,7 +97,8 @@ type InstallSpec struct {
 	PreviousRootDisk Disk
 	// AcceptedRootDisk is the serial number, the WWN or the path of a disk that an administrator accepts in place of PreviousRootDisk.
 	AcceptedRootDisk string
-	// ConfigDrive is written to a partition labelled config-2 as an ISO 9660 file system of at most 64 MiB.
+	// ConfigDrive is written to a partition labelled config-2 as an ISO 9660 file system of at most 64 MiB. It is empty where the Installer does not need
+	// it (Capabilities.NeedsConfigDrive), or does not need it any more because the installation has begun.
 	ConfigDrive ConfigDrive
 }
 
@@ -122,6 +128,11 @@ type ConfigDrive struct {
 	NetworkData []byte
 	// MetaData is openstack/latest/meta_data.json.
 	MetaData []byte
+}
+
+// IsEmpty reports whether there is no document.
+func (c ConfigDrive) IsEmpty() bool {
+	return len(c.UserData) == 0 && len(c.NetworkData) == 0 && len(c.MetaData) == 0
 }
 
 // String returns a fixed text, so that printing a ConfigDrive shows no secret.
@@ -230,7 +241,16 @@ const (
 	ReasonAttemptConflict       Reason = "AttemptConflict"       // the call is for another attempt or other work than the one under way
 	ReasonSecureBootOn          Reason = "SecureBootOn"          // the firmware would refuse what the server is to boot, so that it is not powered on
 	ReasonBootImageNotFetched   Reason = "BootImageNotFetched"   // the BMC could not fetch the boot medium from the boot service
-	ReasonBootMACConflict       Reason = "BootMACConflict"       // another host has the boot MAC address of the host, so that the boot service serves neither
+	// Reasons of calls to a service that installs, by the kind of the failure.
+	ReasonInstallerUnreachable  Reason = "InstallerUnreachable"
+	ReasonInstallerUnauthorized Reason = "InstallerUnauthorized"
+	ReasonInstallerBusy         Reason = "InstallerBusy"
+	ReasonInstallerNotFound     Reason = "InstallerNotFound"
+	ReasonInstallerConflict     Reason = "InstallerConflict"
+	ReasonInstallerUnsupported  Reason = "InstallerUnsupported"
+	ReasonInstallerInvalid      Reason = "InstallerInvalid"
+
+	ReasonBootMACConflict Reason = "BootMACConflict" // another host has the boot MAC address of the host, so that the boot service serves neither
 )
 
 // Observation is the state of a host as an Installer observes it.

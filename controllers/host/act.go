@@ -90,7 +90,7 @@ func (r *Reconciler) performAction(ctx context.Context, host *metal3.BareMetalHo
 	if decision.Action.Kind == plan.ActionNone {
 		return decision
 	}
-	if err := r.callInstaller(ctx, obs.target, host, decision.Action); err != nil {
+	if err := r.callInstaller(ctx, obs, host, decision.Action); err != nil {
 		ctrl.LoggerFrom(ctx).Info("Action refused", "action", decision.Action.Kind, "reason", plan.ErrorReasonText(err), "error", err.Error())
 		return decision.WithActionError(obs.facts, err)
 	}
@@ -98,24 +98,44 @@ func (r *Reconciler) performAction(ctx context.Context, host *metal3.BareMetalHo
 }
 
 // callInstaller requests the action from the Installer.
-func (r *Reconciler) callInstaller(ctx context.Context, target hardware.Host, host *metal3.BareMetalHost, a plan.Action) error {
+func (r *Reconciler) callInstaller(ctx context.Context, obs observation, host *metal3.BareMetalHost, a plan.Action) error {
+	target := obs.target
 	switch a.Kind {
 	case plan.ActionInspect:
-		return r.Installer.Inspect(ctx, target, a.Attempt, a.Inspector)
+		return obs.installer.Inspect(ctx, target, a.Attempt, a.Inspector)
 	case plan.ActionErase:
-		return r.Installer.Erase(ctx, target, a.Attempt, a.Erase)
+		return obs.installer.Erase(ctx, target, a.Attempt, a.Erase)
 	case plan.ActionCancel:
-		return r.Installer.Cancel(ctx, target, a.Attempt)
+		return obs.installer.Cancel(ctx, target, a.Attempt)
 	case plan.ActionSetPower:
-		return r.Installer.SetPower(ctx, target, a.Power)
+		return obs.installer.SetPower(ctx, target, a.Power)
 	case plan.ActionInstall:
 		device, _ := sessions.RootDevice(host.Spec.RootDeviceHints)
-		// The boot service reads the config drive itself, from the claim's Secret, when the agent asks for it.
-		return r.Installer.Install(ctx, target, a.Attempt, hardware.InstallSpec{
+		drive, err := r.configDrive(ctx, obs, a.Attempt)
+		if err != nil {
+			return err
+		}
+		return obs.installer.Install(ctx, target, a.Attempt, hardware.InstallSpec{
 			Image: a.Image, RootDevice: device, GPUs: a.GPUs, Requirements: a.Requirements, PreviousRootDisk: a.PreviousRootDisk, AcceptedRootDisk: a.AcceptedRootDisk,
+			ConfigDrive: drive,
 		})
 	}
 	return nil
+}
+
+// configDrive returns the documents for an Installer that must have them to begin, until it has begun. For any other one the boot service reads them from the
+// claim's Secret, when the agent asks for them. While they are not written, the installer is called without them, because it may have to prepare the host.
+func (r *Reconciler) configDrive(ctx context.Context, obs observation, attempt hardware.Attempt) (hardware.ConfigDrive, error) {
+	seen := obs.facts.Observed
+	hasBegun := seen != nil && seen.Attempt != nil && seen.Attempt.Number == attempt.Number && seen.Attempt.Step != hardware.StepPoweringOff
+	if !obs.facts.NeedsConfigDrive || hasBegun {
+		return hardware.ConfigDrive{}, nil
+	}
+	drive, err := r.ConfigDrives.ConfigDrive(ctx, obs.target.UID, attempt.Number)
+	if hardware.KindOf(err) == hardware.Busy {
+		return hardware.ConfigDrive{}, nil
+	}
+	return drive, err
 }
 
 // writeFailure writes the error and the failing calls as they are after the action. It uses no lock: no other process writes these fields,

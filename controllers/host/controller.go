@@ -38,14 +38,25 @@ import (
 // defaultWorkers is the number of workers where Reconciler.Workers is 0. It is high because a worker mostly waits for a BMC.
 const defaultWorkers = 64
 
-// Reconciler reconciles the BareMetalHosts of redfish NodeProviders. All fields are required unless they say otherwise.
+// Installers returns the Installer of a NodeProvider that Ingot serves itself. Every call for one NodeProvider returns the same, until its spec changes.
+type Installers func(provider *v1alpha1.NodeProvider) hardware.Installer
+
+// ConfigDrives reads config drives for Installers that must have them to begin (Capabilities.NeedsConfigDrive). It returns an *hardware.Error of the kind
+// Busy until every document is written for this attempt.
+type ConfigDrives interface {
+	ConfigDrive(ctx context.Context, hostUID string, attempt int64) (hardware.ConfigDrive, error)
+}
+
+// Reconciler reconciles the BareMetalHosts of redfish and ironic NodeProviders. All fields are required unless they say otherwise.
 type Reconciler struct {
 	// Client writes, and reads from a cache that is never older than its own writes (package readyourwrites).
 	Client client.Client
 	// APIReader reads Secrets from the API server, and objects for decisions that must not miss a change by another process.
 	APIReader client.Reader
-	// Installer inspects, installs, erases and powers the servers.
-	Installer hardware.Installer
+	// Installers inspect, install, erase and power the servers.
+	Installers Installers
+	// ConfigDrives reads the documents of claims.
+	ConfigDrives ConfigDrives
 	// Recorder publishes events.
 	Recorder events.EventRecorder
 	// Clock tells the time.

@@ -26,7 +26,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/sameserver"
 )
 
-// provider returns the redfish NodeProvider that the namespace belongs to; nil: there is none.
+// provider returns the redfish or ironic NodeProvider that the namespace belongs to; nil: there is none.
 func (r *Reconciler) provider(ctx context.Context, namespace string) (*v1alpha1.NodeProvider, error) {
 	var ns corev1.Namespace
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: namespace}, &ns); err != nil {
@@ -40,7 +40,7 @@ func (r *Reconciler) provider(ctx context.Context, namespace string) (*v1alpha1.
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, &provider); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	if provider.Spec.HostNamespace != namespace || provider.Spec.Redfish == nil {
+	if provider.Spec.HostNamespace != namespace || provider.Spec.Redfish == nil && provider.Spec.Ironic == nil {
 		return nil, nil
 	}
 	return &provider, nil
@@ -119,6 +119,8 @@ type observation struct {
 	facts plan.Facts
 	// target names the server and its BMC to the Installer. Its BMC is empty where facts.Problem says why it cannot be reached.
 	target hardware.Host
+	// installer is that of the NodeProvider.
+	installer hardware.Installer
 	// secretVersion is the resource version of the credentials that the BMC was read with; empty: it was not read.
 	secretVersion string
 }
@@ -149,10 +151,13 @@ func hasSignedBoot(provider *v1alpha1.NodeProvider) bool {
 
 // observe gathers the facts. An error means that the API server did not answer; a problem of the host or its BMC is a fact.
 func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvider, host *metal3.BareMetalHost, record *v1alpha1.HostRecord) (observation, error) {
+	installer := r.Installers(provider)
 	obs := observation{
+		installer: installer,
 		facts: plan.Facts{
 			Now: r.Clock.Now(), Random: r.Jitter(), Timeouts: r.Timeouts, Host: hostFacts(host), Spec: record.Spec, Record: record.Status,
 			ErasePolicy: v1alpha1.EraseMetadata, Inspector: inspector(provider),
+			NeedsConfigDrive:     installer.Capabilities().NeedsConfigDrive,
 			GenerationObservedAt: r.generations.observedSince(client.ObjectKeyFromObject(host), host.Generation, r.Clock.Now()),
 		},
 		target: hardware.Host{UID: string(host.UID), Namespace: host.Namespace, Name: host.Name, BootMAC: strings.ToLower(host.Spec.BootMACAddress), BootWays: bootWays(provider), HasSignedBoot: hasSignedBoot(provider)},
@@ -178,12 +183,12 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 		obs.secretVersion = ""
 		return obs, nil
 	}
-	observed, err := r.Installer.Observe(ctx, obs.target)
+	observed, err := installer.Observe(ctx, obs.target)
 	obs.facts.Observed = &observed
 	if err != nil {
 		obs.facts.Problem = bmcProblem(host, err)
 	}
-	if hardware.KindOf(err) == hardware.Unauthorized {
+	if plan.ErrorReasonText(err) == v1alpha1.ReasonBMCUnauthorized {
 		r.secrets.forget(client.ObjectKey{Namespace: host.Namespace, Name: host.Spec.BMC.CredentialsName})
 	}
 	obs.facts.Now = r.Clock.Now()
@@ -239,8 +244,11 @@ func (r *Reconciler) recentRefusal(host *metal3.BareMetalHost, record *v1alpha1.
 // bmcProblem returns what an operator has to do about a failure of the BMC.
 func bmcProblem(host *metal3.BareMetalHost, err error) *plan.Problem {
 	message := err.Error()
-	if hardware.KindOf(err) == hardware.Unauthorized {
+	switch plan.ErrorReasonText(err) {
+	case v1alpha1.ReasonBMCUnauthorized:
 		message = fmt.Sprintf("the BMC refuses username and password of Secret %s: correct them, they are read again at every step (%v)", host.Spec.BMC.CredentialsName, err)
+	case v1alpha1.ReasonInstallerUnauthorized:
+		message = fmt.Sprintf("Ironic refuses the credentials of the NodeProvider's spec.ironic.credentialsSecretRef: correct the Secret, it is read again at every step (%v)", err)
 	}
 	problem := plan.NewProblem(err, message)
 	return &problem

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -23,18 +24,20 @@ import (
 // bmcEndpoint returns the address, the credentials and the trust of the host's BMC, and the resource version of the
 // credentials. What is missing is returned as a Problem.
 func (r *Reconciler) bmcEndpoint(ctx context.Context, provider *v1alpha1.NodeProvider, host *metal3.BareMetalHost) (hardware.Endpoint, string, *plan.Problem, error) {
-	endpoint, problem := parseAddress(host.Spec.BMC)
+	endpoint, problem := parseAddress(host.Spec.BMC, provider.Spec.Ironic != nil)
 	if problem != nil {
 		return endpoint, "", problem, nil
 	}
-	redfish := provider.Spec.Redfish
-	endpoint.InsecureSkipVerify = redfish.InsecureSkipVerify || host.Spec.BMC.DisableCertificateVerification
-	if ref := redfish.CABundleSecretRef; ref != nil {
-		data, _, problem, err := r.secret(ctx, host.Namespace, ref.Name, v1alpha1.ReasonCABundleMissing, "ca.crt")
-		if problem != nil || err != nil {
-			return endpoint, "", problem, err
+	endpoint.InsecureSkipVerify = host.Spec.BMC.DisableCertificateVerification
+	if redfish := provider.Spec.Redfish; redfish != nil {
+		endpoint.InsecureSkipVerify = endpoint.InsecureSkipVerify || redfish.InsecureSkipVerify
+		if ref := redfish.CABundleSecretRef; ref != nil {
+			data, _, problem, err := r.secret(ctx, host.Namespace, ref.Name, v1alpha1.ReasonCABundleMissing, "ca.crt")
+			if problem != nil || err != nil {
+				return endpoint, "", problem, err
+			}
+			endpoint.CABundle = data[0]
 		}
-		endpoint.CABundle = data[0]
 	}
 	data, version, problem, err := r.secret(ctx, host.Namespace, host.Spec.BMC.CredentialsName, v1alpha1.ReasonCredentialsMissing, "username", "password")
 	if problem != nil || err != nil {
@@ -80,10 +83,13 @@ var redfishTypes = map[string]bool{
 	"idrac-redfish": true, "idrac-redfish+https": true, "ilo5-redfish": true, "ilo5-redfish+https": true,
 }
 
-// parseAddress parses spec.bmc.address with Metal3's parser. A plain https URL counts as redfish. The address may contain a
-// password, so no message quotes it.
-func parseAddress(details metal3.BMCDetails) (hardware.Endpoint, *plan.Problem) {
-	const expected = "spec.bmc.address must be redfish://HOST/redfish/v1/Systems/ID, redfish-virtualmedia+https://... or https://..."
+// parseAddress parses spec.bmc.address with Metal3's parser. A plain https URL counts as redfish. IPMI is for installers that speak it. The address may
+// contain a password, so no message quotes it.
+func parseAddress(details metal3.BMCDetails, hasIPMI bool) (hardware.Endpoint, *plan.Problem) {
+	expected := "spec.bmc.address must be redfish://HOST/redfish/v1/Systems/ID, redfish-virtualmedia+https://... or https://..."
+	if hasIPMI {
+		expected = strings.Replace(expected, "or https://...", "https://... or ipmi://HOST[:PORT]", 1)
+	}
 	invalid := func(cause string) (hardware.Endpoint, *plan.Problem) {
 		return hardware.Endpoint{}, &plan.Problem{Reason: v1alpha1.ReasonBMCAddressInvalid, Message: expected + ": " + cause}
 	}
@@ -98,16 +104,26 @@ func parseAddress(details metal3.BMCDetails) (hardware.Endpoint, *plan.Problem) 
 	if err != nil {
 		return invalid("Metal3's parser does not know its scheme or host")
 	}
+	info := access.DriverInfo(bmc.Credentials{})
+	if hasIPMI && access.Type() == "ipmi" {
+		return ipmiEndpoint(info), nil
+	}
 	if !redfishTypes[access.Type()] {
 		return invalid(fmt.Sprintf("%s is not Redfish over TLS", access.Type()))
 	}
-	info := access.DriverInfo(bmc.Credentials{})
 	base, _ := info["redfish_address"].(string)
 	path, _ := info["redfish_system_id"].(string)
 	if base == "" || strings.HasSuffix(base, "://") {
 		return invalid("it names no host")
 	}
 	return hardware.Endpoint{Address: base, SystemPath: strings.TrimSuffix(path, "/")}, nil
+}
+
+// ipmiEndpoint returns the endpoint of an IPMI BMC from what Metal3's parser makes of its address.
+func ipmiEndpoint(info map[string]any) hardware.Endpoint {
+	host, _ := info["ipmi_address"].(string)
+	port, _ := info["ipmi_port"].(string)
+	return hardware.Endpoint{Address: "ipmi://" + net.JoinHostPort(host, port)}
 }
 
 // secretCache keeps the credentials of BMCs for a short time, because a host is reconciled every few seconds while it is being

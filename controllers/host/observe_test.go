@@ -23,14 +23,14 @@ func TestBMCAddressesAreRedfishOverTLS(t *testing.T) {
 		{"https://[2001:db8::7]:443", "https://[2001:db8::7]:443", ""},
 		{"redfish://root:hunter2@10.0.0.7", "https://10.0.0.7", ""},
 	} {
-		e, problem := parseAddress(metal3.BMCDetails{Address: c.given})
+		e, problem := parseAddress(metal3.BMCDetails{Address: c.given}, false)
 		if problem != nil || e.Address != c.address || e.SystemPath != c.path {
 			t.Errorf("%s: %s and %q, problem %+v", c.given, e.Address, e.SystemPath, problem)
 		}
 	}
 	for _, given := range []string{"", "10.0.0.7", "ipmi://10.0.0.7", "redfish+http://root:hunter2@10.0.0.7", "http://10.0.0.7", "redfish://", "redfish://bad host/",
 		"nonsense://root:hunter2@host", "redfish://a:hunter2@%zz", "redfish://-host-:hunter2"} {
-		_, problem := parseAddress(metal3.BMCDetails{Address: given})
+		_, problem := parseAddress(metal3.BMCDetails{Address: given}, false)
 		if problem == nil || problem.Reason != "BMCAddressInvalid" || strings.Contains(problem.Message, "hunter2") {
 			t.Errorf("%q: problem %+v", given, problem)
 		}

@@ -39,6 +39,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/direct"
+	"github.com/ingot-dev/ingot/controllers/hardware/ironic"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 	"github.com/ingot-dev/ingot/controllers/hardware/redfish"
 	"github.com/ingot-dev/ingot/controllers/host"
@@ -119,6 +120,8 @@ type rig struct {
 	timeouts plan.Timeouts
 	// ways are how the NodeProvider has servers boot; nil: as by default.
 	ways []v1alpha1.BootWay
+	// ironic is that of the NodeProvider; nil: it is a redfish one.
+	ironic *v1alpha1.IronicProvider
 	// bootTimeout is how long a server may take to load the agent; 0: as by default.
 	bootTimeout time.Duration
 	// log gets what the process logs; nil: nothing is logged.
@@ -188,10 +191,14 @@ func newRigWith(t *testing.T, servers, dataDisks int, change func(*rig)) *rig {
 
 // provide makes the namespace the provider's.
 func (r *rig) provide() {
+	spec := v1alpha1.NodeProviderSpec{HostNamespace: r.namespace, Ironic: r.ironic}
+	if r.ironic == nil {
+		spec.Redfish = &v1alpha1.RedfishProvider{
+			CABundleSecretRef: &v1alpha1.LocalReference{Name: "bmc-ca"}, Netboot: v1alpha1.NetbootSpec{Address: "127.0.0.1", Ways: r.ways}}
+	}
 	server.Create(r.t,
 		&corev1.Secret{ObjectMeta: r.meta("bmc-ca"), Data: map[string][]byte{"ca.crt": r.rack.CA()}},
-		&v1alpha1.NodeProvider{ObjectMeta: metav1.ObjectMeta{Name: r.namespace}, Spec: v1alpha1.NodeProviderSpec{HostNamespace: r.namespace, Redfish: &v1alpha1.RedfishProvider{
-			CABundleSecretRef: &v1alpha1.LocalReference{Name: "bmc-ca"}, Netboot: v1alpha1.NetbootSpec{Address: "127.0.0.1", Ways: r.ways}}}})
+		&v1alpha1.NodeProvider{ObjectMeta: metav1.ObjectMeta{Name: r.namespace}, Spec: spec})
 	ns := &corev1.Namespace{}
 	if err := server.Client.Get(r.t.Context(), client.ObjectKey{Name: r.namespace}, ns); err != nil {
 		r.t.Fatal(err)
@@ -243,7 +250,7 @@ func (r *rig) start() {
 	r.boot.Store("handler", service)
 	reconciler := &host.Reconciler{
 		Client: behind{counted, r.stale}, APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("ingot"), Clock: clock.RealClock{}, Jitter: rand.Float64,
-		Timeouts: r.timeouts, Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, MediaURLs: service.MediaURLs, ProgramURLs: service.ProgramURLs, Log: r.logger(),
+		Timeouts: r.timeouts, ConfigDrives: store, Installers: r.installers(direct.Options{BMCs: bmcs, Store: store, MediaURLs: service.MediaURLs, ProgramURLs: service.ProgramURLs, Log: r.logger(),
 			Timeouts: hardware.Timeouts{GracefulOff: 50 * time.Millisecond, PowerOff: r.powerOff, PowerOn: r.powerOn, PowerOnRetry: 300 * time.Millisecond, Boot: r.bootTimeout}}),
 	}
 	r.writeDocuments(mgr)
@@ -261,6 +268,17 @@ func (r *rig) start() {
 			t.Log(err)
 		}
 	})
+}
+
+// installers returns the Installers of the rig's NodeProvider.
+func (r *rig) installers(options direct.Options) host.Installers {
+	installer := hardware.Installer(direct.New(options))
+	if r.ironic != nil {
+		installer = ironic.New(ironic.Options{
+			Endpoint: r.ironic.Endpoint, HardwareType: r.ironic.HardwareType, DeployInterface: r.ironic.DeployInterface, ListAge: 100 * time.Millisecond, Log: r.logger(),
+		})
+	}
+	return func(*v1alpha1.NodeProvider) hardware.Installer { return installer }
 }
 
 // namespaces are those that the controller sees.
@@ -439,10 +457,13 @@ func (r *rig) writeDocuments(mgr ctrl.Manager) {
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{UpdateFunc: func(_, o any) {
 		record, isRecord := o.(*v1alpha1.HostRecord)
-		if !isRecord || record.Status.Progress() == nil || record.Status.Progress().ConfigDriveAwaitedAt == nil {
+		if !isRecord || record.Status.Wanted == nil {
 			return
 		}
-		w := record.Status.Wanted
+		w, progress := record.Status.Wanted, record.Status.Progress()
+		if w.ConfigDriveAwaitedAt == nil && (progress == nil || progress.ConfigDriveAwaitedAt == nil) {
+			return
+		}
 		claim := &corev1.Secret{ObjectMeta: r.meta(record.Name + "-claim")}
 		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q},"annotations":{%q:"%d",%q:"%d",%q:"abcdef"}}}`, v1alpha1.LabelMachine, w.MachineUID,
 			v1alpha1.AnnotationClaimAttempt, w.MachineAttempt, v1alpha1.AnnotationClaimHostAttempt, w.Number, v1alpha1.AnnotationClaimTokenID)

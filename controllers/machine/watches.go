@@ -216,7 +216,7 @@ func recordDigest(r *v1alpha1.HostRecord) string {
 		text += fmt.Sprint(" ", s.Power.State, s.Power.ObservedGeneration)
 	}
 	if w := s.Wanted; w != nil {
-		text += fmt.Sprint(" ", w.Number, w.Outcome)
+		text += fmt.Sprint(" ", w.Number, w.Outcome, w.ConfigDriveAwaitedAt != nil)
 	}
 	if a := s.Attempt; a != nil {
 		text += fmt.Sprint(" ", a.Number, a.State, a.Step, lifecycle.ProgressSection(a.DoneBytes, a.TotalBytes), a.ConfigDriveAwaitedAt != nil, len(a.Findings))

@@ -77,7 +77,7 @@ func TestEveryObstacleIsNamedBeforeAMachineIsTouched(t *testing.T) {
 		{"no provider", func(o *observation) { o.provider = nil }, v1alpha1.ReasonProviderNotFound, "hall-1"},
 		{"an ironic provider", func(o *observation) {
 			o.provider.Spec.Redfish, o.provider.Spec.Ironic = nil, &v1alpha1.IronicProvider{}
-		}, v1alpha1.ReasonProviderUnsupported, "redfish or metal3"},
+		}, v1alpha1.ReasonFormatUnsupported, "redfish can"},
 		{"no host namespace", func(o *observation) { o.namespace = nil }, v1alpha1.ReasonHostNamespaceUnclaimed, "metal"},
 		{"a namespace that is not claimed yet", func(o *observation) { o.namespace.Annotations = nil }, v1alpha1.ReasonHostNamespaceUnclaimed, "metal"},
 		{"another provider's namespace", func(o *observation) {
@@ -88,7 +88,7 @@ func TestEveryObstacleIsNamedBeforeAMachineIsTouched(t *testing.T) {
 		{"an image that is not there", func(o *observation) {
 			o.image.Status.Conditions[0] = metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonImageUnreachable, Message: "404"}
 		}, v1alpha1.ReasonOSImageNotReady, "ImageUnreachable: 404"},
-		{"a format that the provider cannot write", func(o *observation) { o.image.Spec.Format = v1alpha1.FormatQCOW2 }, v1alpha1.ReasonFormatUnsupported, "metal3 can"},
+		{"a format that the provider cannot write", func(o *observation) { o.image.Spec.Format = v1alpha1.FormatQCOW2 }, v1alpha1.ReasonFormatUnsupported, "ironic, metal3 can"},
 		{"a format that metal3 cannot write", func(o *observation) {
 			o.provider.Spec.Redfish, o.provider.Spec.Metal3 = nil, &v1alpha1.Metal3Provider{}
 		}, v1alpha1.ReasonFormatUnsupported, "redfish can"},

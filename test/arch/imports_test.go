@@ -20,8 +20,8 @@ var law = []rule{
 	{"cloudinit", []string{"api", "presentation", "cloudinit"}},
 	{"imagebuilder", []string{"api", "presentation", "imagebuilder"}},
 	{"controllers/hardware", []string{"controllers/hardware"}},
-	// What user data says is a part of what makes a NodeType possible.
-	{"controllers/plan/feasibility", []string{"api", "presentation", "cloudinit"}},
+	// What user data says is a part of what makes a NodeType possible, and so is what its NodeProvider can do.
+	{"controllers/plan/feasibility", []string{"api", "presentation", "cloudinit", "controllers/plan/providerkind"}},
 	{"controllers/plan/event", nil},
 	{"controllers/plan", []string{"api", "presentation", "controllers/plan", "controllers/hardware"}},
 	{"controllers/step", []string{"api", "controllers/plan/event"}},

@@ -52,7 +52,7 @@ func ReadManifests(files fs.FS, dir string) ([]*unstructured.Unstructured, error
 }
 
 // ReadSamples reads a folder such as config/samples. It returns the objects for the management cluster and those for each tenant. The latter
-// are in the folder tenant; without that folder they are the vendors' software that the NodeTypes need.
+// are in the folder tenant; without that folder they are the vendors' software that the NodeTypes need. Other folders hold alternatives, and are not read.
 func ReadSamples(files fs.FS) (management, tenants []*unstructured.Unstructured, err error) {
 	entries, err := fs.ReadDir(files, ".")
 	if err != nil {
@@ -60,6 +60,9 @@ func ReadSamples(files fs.FS) (management, tenants []*unstructured.Unstructured,
 	}
 	given := false
 	for _, e := range entries {
+		if e.IsDir() && e.Name() != "tenant" {
+			continue
+		}
 		objects, err := ReadManifests(files, e.Name())
 		if err != nil {
 			return nil, nil, err

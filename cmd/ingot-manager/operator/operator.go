@@ -173,7 +173,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 		TotalMemory: tenantaccess.TotalMemory(debug.SetMemoryLimit(-1)),
 	})
 	err = controllers.Setup(mgr, controllers.Dependencies{
-		Installer: direct.New(installerOptions(s, bmcs, store, boot, log)),
+		Installers: newInstallers(mgr, s, direct.New(installerOptions(s, bmcs, store, boot, log)), log).of, ConfigDrives: store,
 		Tenants:   tenants,
 		HTTP:      &http.Client{Timeout: 30 * time.Second},
 		CheckBoot: checkBoot(key, tls),

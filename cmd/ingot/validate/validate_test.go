@@ -90,8 +90,8 @@ func TestEachThingThatIsWrongIsOneLine(t *testing.T) {
 func TestTheProviderMustBeServedAndWriteTheImage(t *testing.T) {
 	const redfish = "  redfish:\n    caBundleSecretRef: {name: bmc-ca}\n    netboot:\n      address: 10.20.0.2\n"
 	for old, c := range map[string]struct{ new, want string }{
-		"format: raw.zst": {"format: qcow2", ": spec.osImageRef: the OSImage debian-13-nvidia-570 has the format qcow2, which the redfish provider hall-1 cannot write; metal3 can (image/format)"},
-		redfish:           {"  ironic: {endpoint: https://ironic.example.com}\n", ": spec.providerRef: the NodeProvider hall-1 is of the kind ironic, which this version does not serve: use redfish or metal3 (provider/unsupported)"},
+		"format: raw.zst": {"format: qcow2", ": spec.osImageRef: the OSImage debian-13-nvidia-570 has the format qcow2, which the redfish provider hall-1 cannot write; ironic, metal3 can (image/format)"},
+		redfish:           {"  ironic: {endpoint: https://ironic.example.com}\n", ": spec.osImageRef: the OSImage debian-13-nvidia-570 has the format raw.zst, which the ironic provider hall-1 cannot write; redfish can (image/format)"},
 	} {
 		status, stdout, stderr := validate(all(t, old, c.new), "-f", "-")
 		if status != cli.ExitFailed || strings.Count(stdout, "\n") != 3 || strings.Count(stdout, c.want) != 3 {

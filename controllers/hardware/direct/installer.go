@@ -70,7 +70,7 @@ func (i *Installer) Capabilities() hardware.Capabilities {
 		Formats:        []string{"raw", "raw.gz", "raw.zst"},
 		EraseModes:     []hardware.EraseMode{hardware.EraseNone, hardware.EraseMetadata, hardware.EraseFull},
 		ByteProgress:   true,
-		AgentInventory: true,
+		AgentInventory: true, DiskEvidence: true,
 	}
 }
 

@@ -11,6 +11,26 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
+// kindReasons are the reasons of failed calls, by their kind: what fails is Ironic, not the BMC.
+var kindReasons = map[hardware.Kind]hardware.Reason{
+	hardware.Unreachable: hardware.ReasonInstallerUnreachable, hardware.Unauthorized: hardware.ReasonInstallerUnauthorized, hardware.Busy: hardware.ReasonInstallerBusy,
+	hardware.NotFound: hardware.ReasonInstallerNotFound, hardware.Conflict: hardware.ReasonInstallerConflict, hardware.Unsupported: hardware.ReasonInstallerUnsupported,
+	hardware.Invalid: hardware.ReasonInstallerInvalid,
+}
+
+// named returns the error of a call of the port with the reason of its kind, where it has none of its own. Of an error with a reason the cause alone is shown,
+// so the cause says which request failed.
+func named(err error) error {
+	var failed *hardware.Error
+	if !errors.As(err, &failed) || failed.Reason != "" {
+		return err
+	}
+	copied := *failed
+	copied.Op, copied.Target = "use Ironic", ""
+	copied.Reason, copied.Err = kindReasons[failed.Kind], errors.New(failed.Error())
+	return &copied
+}
+
 // maxFault is how much of what Ironic says is repeated in an error.
 const maxFault = 300
 

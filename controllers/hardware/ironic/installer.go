@@ -26,8 +26,9 @@ func New(options Options) *Installer {
 // found of the hardware is not read yet.
 func (i *Installer) Capabilities() hardware.Capabilities {
 	return hardware.Capabilities{
-		Formats:    formats,
-		EraseModes: []hardware.EraseMode{hardware.EraseNone, hardware.EraseMetadata, hardware.EraseFull},
+		Formats:          formats,
+		EraseModes:       []hardware.EraseMode{hardware.EraseNone, hardware.EraseMetadata, hardware.EraseFull},
+		NeedsConfigDrive: true,
 	}
 }
 
@@ -35,31 +36,31 @@ func (i *Installer) Capabilities() hardware.Capabilities {
 func (i *Installer) Observe(ctx context.Context, host hardware.Host) (hardware.Observation, error) {
 	n, _, err := i.find(ctx, host)
 	if err != nil {
-		return hardware.Observation{Power: hardware.PowerUnknown}, err
+		return hardware.Observation{Power: hardware.PowerUnknown}, named(err)
 	}
 	observation := hardware.Observation{Power: powerOf(n)}
 	if n.record.host == host.UID {
 		observation.Attempt = statusOf(n)
 	}
-	return observation, i.renewCredentials(ctx, host, n)
+	return observation, named(i.renewCredentials(ctx, host, n))
 }
 
 // Inspect implements hardware.Installer. Ironic decides who reads the inventory, by the inspect interface of the node.
 func (i *Installer) Inspect(ctx context.Context, host hardware.Host, attempt hardware.Attempt, _ hardware.Inspector) error {
-	return i.advance(ctx, host, attempt, workInspect, nil)
+	return named(i.advance(ctx, host, attempt, workInspect, nil))
 }
 
 // Install implements hardware.Installer.
 func (i *Installer) Install(ctx context.Context, host hardware.Host, attempt hardware.Attempt, spec hardware.InstallSpec) error {
 	instance, err := instanceInfo(host, spec)
 	if err != nil {
-		return err
+		return named(err)
 	}
 	drive, err := configDrive(host, spec.ConfigDrive)
 	if err != nil {
-		return err
+		return named(err)
 	}
-	return i.advance(ctx, host, attempt, workInstall, &installation{instance: instance, drive: drive})
+	return named(i.advance(ctx, host, attempt, workInstall, &installation{instance: instance, drive: drive, hasNoDrive: spec.ConfigDrive.IsEmpty()}))
 }
 
 // Erase implements hardware.Installer.
@@ -68,7 +69,7 @@ func (i *Installer) Erase(ctx context.Context, host hardware.Host, attempt hardw
 	if !ok {
 		return hardware.Errorf(hardware.Unsupported, "erase", host.String(), "unknown erase mode %q", mode)
 	}
-	return i.advance(ctx, host, attempt, w, nil)
+	return named(i.advance(ctx, host, attempt, w, nil))
 }
 
 // Cancel implements hardware.Installer. A host without a node has nothing to cancel.
@@ -78,14 +79,18 @@ func (i *Installer) Cancel(ctx context.Context, host hardware.Host, attempt hard
 	}
 	n, asked, err := i.find(ctx, host)
 	if err != nil || asked || n.uuid == "" {
-		return err
+		return named(err)
 	}
 	c := call{host: host, number: attempt.Number, now: i.options.Clock()}
-	return i.perform(ctx, c, n, nextCancel(n, c), nil)
+	return named(i.perform(ctx, c, n, nextCancel(n, c), nil))
 }
 
 // SetPower implements hardware.Installer.
 func (i *Installer) SetPower(ctx context.Context, host hardware.Host, change hardware.PowerChange) error {
+	return named(i.setPower(ctx, host, change))
+}
+
+func (i *Installer) setPower(ctx context.Context, host hardware.Host, change hardware.PowerChange) error {
 	n, asked, err := i.find(ctx, host)
 	if err != nil || asked {
 		return err

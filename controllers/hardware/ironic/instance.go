@@ -16,6 +16,8 @@ import (
 type installation struct {
 	instance map[string]any
 	drive    nodes.ConfigDrive
+	// hasNoDrive says that the caller has given no config drive, because the installation has begun or the documents are not written.
+	hasNoDrive bool
 }
 
 // cleanSteps are the steps of manual cleaning. https://docs.openstack.org/ironic/latest/admin/cleaning.html

@@ -26,6 +26,9 @@ type listing struct {
 	own map[string]change
 	// last is the last turn that was given.
 	last int64
+	// failedAt and failure are of the last read of the list, if that failed.
+	failedAt time.Time
+	failure  error
 }
 
 // change is what is known of a node since an own change.
@@ -46,7 +49,7 @@ func (i *Installer) find(ctx context.Context, host hardware.Host) (n node, asked
 	defer l.mu.Unlock()
 	now := i.options.Clock()
 	if l.byHost == nil || now.Sub(l.read) >= i.options.ListAge {
-		if err := i.readList(ctx, now); err != nil {
+		if err := i.readListOnce(ctx, now); err != nil {
 			return node{}, false, err
 		}
 	}
@@ -57,6 +60,21 @@ func (i *Installer) find(ctx context.Context, host hardware.Host) (n node, asked
 		return n, false, nil
 	}
 	return l.byName[strings.ToLower(nodeName(host))], false, nil
+}
+
+// readListOnce reads the list, or returns the failure of a read that has just ended. Without it: Ironic accepts connections and answers nothing, a thousand
+// hosts wait for the list one after the other, each until the time-out, and hosts of other providers find no worker.
+func (i *Installer) readListOnce(ctx context.Context, now time.Time) error {
+	l := &i.listing
+	if l.failure != nil && now.Sub(l.failedAt) < i.options.ListAge {
+		return l.failure
+	}
+	err := i.readList(ctx, now)
+	l.failure, l.failedAt = err, i.options.Clock()
+	if ctx.Err() != nil {
+		l.failure = nil // the caller has ended it
+	}
+	return err
 }
 
 // readList reads all nodes, page by page. The caller holds the lock: whoever else needs the list waits for it and reads none.

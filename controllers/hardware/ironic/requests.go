@@ -159,6 +159,11 @@ func (i *Installer) manage(ctx context.Context, c call, n node) error {
 // prepare stores what the work needs and the time from which a change means that it has begun, and requests it. The node is read right before. Without it: the
 // list is some seconds old, the node has changed since, the stored time is too early, and the work counts as done before it was requested.
 func (i *Installer) prepare(ctx context.Context, c call, n node, target nodes.TargetProvisionState, install *installation) error {
+	if install != nil && install.hasNoDrive {
+		err := hardware.Errorf(hardware.Busy, "prepare work", c.host.String(), "the config drive is not written yet")
+		err.Reason = hardware.ReasonNoConfigDrive
+		return err
+	}
 	if n.record.from == n.changed {
 		return i.requestState(ctx, c, n, target, install) // it is stored, and the request was refused or lost
 	}

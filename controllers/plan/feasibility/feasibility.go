@@ -11,6 +11,7 @@ import (
 	"github.com/ingot-dev/ingot/cloudinit/kubelet/fragment"
 	"github.com/ingot-dev/ingot/cloudinit/network"
 	"github.com/ingot-dev/ingot/cloudinit/properties"
+	"github.com/ingot-dev/ingot/controllers/plan/providerkind"
 	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/spec"
 )
@@ -144,49 +145,42 @@ func (j *checker) checkReferences() {
 	}
 }
 
-// formats lists the image formats that each kind of provider can write.
-var formats = []struct {
-	kind     string
-	isKind   func(v1alpha1.NodeProviderSpec) bool
-	canWrite []v1alpha1.ImageFormat
-}{
-	{"redfish", func(p v1alpha1.NodeProviderSpec) bool { return p.Redfish != nil }, []v1alpha1.ImageFormat{v1alpha1.FormatRaw, v1alpha1.FormatRawGzip, v1alpha1.FormatRawZstd}},
-	{"metal3", func(p v1alpha1.NodeProviderSpec) bool { return p.Metal3 != nil }, []v1alpha1.ImageFormat{v1alpha1.FormatRaw, v1alpha1.FormatQCOW2}},
-}
-
-// checkProvider checks that this version serves the kind of the NodeProvider, and that the provider can write the format of the image.
+// checkProvider checks that the provider can write the format of the image, and can do what the NodeType needs of it.
 func (j *checker) checkProvider() {
 	if j.Provider == nil {
 		return
 	}
-	if j.Provider.Spec.Ironic != nil {
-		j.refuse(j.finding("spec.providerRef", v1alpha1.ReasonProviderUnsupported, "provider/unsupported",
-			"the NodeProvider %s is of the kind ironic, which this version does not serve: use redfish or metal3", j.Provider.Name))
-		return
-	}
-	if j.Provider.Spec.Metal3 != nil && j.NodeType.Spec.Hardware != nil {
+	kind := providerkind.Of(j.Provider.Spec)
+	if !kind.ComparesHardware && j.NodeType.Spec.Hardware != nil {
 		j.refuse(j.finding("spec.hardware", v1alpha1.ReasonProviderUnsupported, "provider/hardware",
-			"the NodeProvider %s is of the kind metal3, whose own agent installs and compares no hardware: remove spec.hardware, or use redfish", j.Provider.Name))
+			"the NodeProvider %s is of the kind %s, whose own agent installs and compares no hardware: remove spec.hardware, or use redfish", j.Provider.Name, kind.Name))
 	}
-	if j.Image == nil {
+	j.checkErase(kind)
+	if j.Image == nil || kind.CanWrite(j.Image.Spec.Format) {
 		return
 	}
-	format := j.Image.Spec.Format
-	var kind string
 	var others []string
-	for _, f := range formats {
-		canWrite := slices.Contains(f.canWrite, format)
-		if f.isKind(j.Provider.Spec) {
-			if canWrite {
-				return
-			}
-			kind = f.kind
-		} else if canWrite {
-			others = append(others, f.kind)
+	for _, other := range providerkind.All() {
+		if other.CanWrite(j.Image.Spec.Format) {
+			others = append(others, other.Name)
 		}
 	}
 	j.refuse(j.finding(fieldImage, v1alpha1.ReasonFormatUnsupported, "image/format", "the OSImage %s has the format %s, which the %s provider %s cannot write; %s can",
-		j.Image.Name, format, kind, j.Provider.Name, strings.Join(others, ", ")))
+		j.Image.Name, j.Image.Spec.Format, kind.Name, j.Provider.Name, strings.Join(others, ", ")))
+}
+
+// checkErase refuses a full erase that nobody can prove. Without it: a full erase is asked for so that hosts can go from tenant to tenant, each release takes
+// hours, and the host is refused to every other tenant afterwards.
+func (j *checker) checkErase(kind providerkind.Kind) {
+	erase := j.Provider.Spec.Erase
+	if erase == nil || kind.ProvenErase(erase.OnRelease) == erase.OnRelease || erase.AllowMetadataBetweenTenants {
+		return
+	}
+	refused := j.finding("spec.erase.onRelease", v1alpha1.ReasonEraseNotProven, "provider/erase",
+		"a full erase by %s has no evidence for each disk, so that it counts as Metadata, after which no host goes to another tenant: "+
+			"set spec.erase.allowMetadataBetweenTenants to accept it as it is, set onRelease to Metadata, or use redfish", kind.Name)
+	refused.Kind, refused.Name = KindNodeProvider, j.Provider.Name
+	j.refuse(refused)
 }
 
 // Documents returns the part of cloudinit's input that is the same for every node. The caller adds Machine, host and join.

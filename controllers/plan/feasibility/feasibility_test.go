@@ -56,11 +56,19 @@ func TestEveryRefusalNamesTheFieldTheRuleAndTheReason(t *testing.T) {
 		at, field, reason, rule string
 		says                    string
 	}{
-		{"a provider that is not served", func(in *Inputs) {
+		{"a full erase that nobody proves", func(in *Inputs) {
+			in.Provider.Spec.Redfish, in.Provider.Spec.Ironic, in.Image.Spec.Format = nil, &v1alpha1.IronicProvider{}, v1alpha1.FormatRaw
+			in.Provider.Spec.Erase = &v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseFull}
+		}, "NodeProvider hall-1", "spec.erase.onRelease", v1alpha1.ReasonEraseNotProven, "provider/erase", "counts as Metadata"},
+		{"a format that ironic cannot write", func(in *Inputs) {
 			in.Provider.Spec.Redfish, in.Provider.Spec.Ironic = nil, &v1alpha1.IronicProvider{}
-		}, "NodeType h100-mig", "spec.providerRef", v1alpha1.ReasonProviderUnsupported, "provider/unsupported", "use redfish or metal3"},
+		}, "NodeType h100-mig", "spec.osImageRef", v1alpha1.ReasonFormatUnsupported, "image/format", "redfish can"},
+		{"hardware that Ironic does not compare", func(in *Inputs) {
+			in.Provider.Spec.Redfish, in.Provider.Spec.Ironic, in.Image.Spec.Format = nil, &v1alpha1.IronicProvider{}, v1alpha1.FormatRaw
+			in.NodeType.Spec.Hardware = &v1alpha1.HardwareRequirements{GPULink: v1alpha1.GPULinkFullWidth}
+		}, "NodeType h100-mig", "spec.hardware", v1alpha1.ReasonProviderUnsupported, "provider/hardware", "ironic, whose own agent installs"},
 		{"a format that redfish cannot write", func(in *Inputs) { in.Image.Spec.Format = v1alpha1.FormatQCOW2 },
-			"NodeType h100-mig", "spec.osImageRef", v1alpha1.ReasonFormatUnsupported, "image/format", "metal3 can"},
+			"NodeType h100-mig", "spec.osImageRef", v1alpha1.ReasonFormatUnsupported, "image/format", "ironic, metal3 can"},
 		{"hardware that nobody compares", func(in *Inputs) {
 			in.Provider.Spec.Redfish, in.Provider.Spec.Metal3, in.Image.Spec.Format = nil, &v1alpha1.Metal3Provider{}, v1alpha1.FormatRaw
 			in.NodeType.Spec.Hardware = &v1alpha1.HardwareRequirements{GPULink: v1alpha1.GPULinkFullWidth}
@@ -121,8 +129,9 @@ func TestAnObjectThatDoesNotExistIsMissingAndTheRestIsChecked(t *testing.T) {
 	in = possible()
 	in.Image = nil
 	in.Provider.Spec.Redfish, in.Provider.Spec.Ironic = nil, &v1alpha1.IronicProvider{}
+	in.NodeType.Spec.Hardware = &v1alpha1.HardwareRequirements{GPULink: v1alpha1.GPULinkFullWidth}
 	j = Check(in)
-	if len(j.Missing) != 1 || j.Missing[0].Reason != v1alpha1.ReasonOSImageNotFound || len(j.Refusals) != 1 || j.Refusals[0].Rule != "provider/unsupported" {
+	if len(j.Missing) != 1 || j.Missing[0].Reason != v1alpha1.ReasonOSImageNotFound || len(j.Refusals) != 1 || j.Refusals[0].Rule != "provider/hardware" {
 		t.Errorf("without the image: missing %v, refused %v", j.Missing, j.Refusals)
 	}
 }
@@ -172,7 +181,7 @@ func TestARefusalOfTheImageIsReportedAtTheReferenceToIt(t *testing.T) {
 }
 
 func TestAProviderWritesTheFormatsOfItsInstaller(t *testing.T) {
-	const redfishFails, metal3Fails = "the OSImage debian has the format %s, which the redfish provider hall-1 cannot write; metal3 can",
+	const redfishFails, metal3Fails = "the OSImage debian has the format %s, which the redfish provider hall-1 cannot write; ironic, metal3 can",
 		"the OSImage debian has the format %s, which the metal3 provider hall-1 cannot write; redfish can"
 	for _, c := range []struct {
 		format          v1alpha1.ImageFormat

@@ -176,6 +176,10 @@ func (p *planner) begin(a v1alpha1.WantedAttempt) {
 		if a.PreviousRootDisk = p.previousRootDisk(a.MachineUID); a.PreviousRootDisk != nil {
 			a.AcceptedRootDisk = v1alpha1.Truncate(p.Host.RootDisk, maxDiskName)
 		}
+		if p.NeedsConfigDrive {
+			since := a.Since
+			a.ConfigDriveAwaitedAt = &since
+		}
 		r.Erased, r.Installed = nil, nil
 		setLastTenant(r, cmp.Or(p.Spec.Tenant, unknownTenant), p.Spec.TenantClusterUID, a.Since)
 	}

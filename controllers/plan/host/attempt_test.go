@@ -7,6 +7,20 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
+func TestTheConfigDriveIsAwaitedFromTheBeginningByAnInstallerThatNeedsIt(t *testing.T) {
+	for _, needs := range []bool{false, true} {
+		p := &planner{Facts: Facts{NeedsConfigDrive: needs}}
+		p.begin(v1alpha1.WantedAttempt{Operation: string(hardware.OpInstall)})
+		if got := p.d.Record.Wanted.ConfigDriveAwaitedAt != nil; got != needs {
+			t.Errorf("needs %t, awaited %t", needs, got)
+		}
+		p.begin(v1alpha1.WantedAttempt{Operation: string(hardware.OpErase)})
+		if p.d.Record.Wanted.ConfigDriveAwaitedAt != nil {
+			t.Error("an erase needs no config drive")
+		}
+	}
+}
+
 func TestAnAttemptsNumberIsAboveEveryNumberThatIsKnown(t *testing.T) {
 	for _, c := range []struct {
 		name                     string

@@ -63,6 +63,8 @@ type Facts struct {
 	ErasePolicy v1alpha1.EraseMode
 	// Inspector is who looks at the hardware of a host before it is available; SourceBMC or empty: the BMC alone.
 	Inspector v1alpha1.InventorySource
+	// NeedsConfigDrive is true when the installer must have the config drive to begin an installation.
+	NeedsConfigDrive bool
 	// BootProblem says that something else than the boot service answers at the address that servers boot from; empty: that is not so, or not
 	// known.
 	BootProblem string

@@ -49,6 +49,8 @@ func ErrorReasonText(err error) string {
 var transientReasons = []string{
 	v1alpha1.ReasonBMCUnreachable, v1alpha1.ReasonBMCBusy, v1alpha1.ReasonBMCSessionsExhausted, v1alpha1.ReasonBMCNotFound, v1alpha1.ReasonBMCConflict,
 	string(hardware.ReasonHostRecordUnavailable), string(hardware.ReasonAttemptConflict), string(hardware.ReasonBootImageNotFetched),
+	v1alpha1.ReasonInstallerUnreachable, v1alpha1.ReasonInstallerBusy, v1alpha1.ReasonInstallerNotFound, v1alpha1.ReasonInstallerConflict,
+	string(hardware.ReasonNoConfigDrive),
 }
 
 func isTransient(reason string) bool { return slices.Contains(transientReasons, reason) }

@@ -29,7 +29,7 @@ const (
 // LaneOf returns the lane of the host. Facts need no observation of the hardware. Everything that it depends on is stored, so a new process
 // knows at once which BMCs do not answer.
 func LaneOf(f Facts) Lane {
-	isSuspect := slices.ContainsFunc(f.Record.FailingCalls, func(c v1alpha1.FailingCall) bool { return c.Reason == v1alpha1.ReasonBMCUnreachable })
+	isSuspect := slices.ContainsFunc(f.Record.FailingCalls, func(c v1alpha1.FailingCall) bool { return isUnreachable(c.Reason) })
 	switch {
 	case f.Record.Power == nil && !isSuspect, isSuspect && f.isWorkWanted():
 		return LaneTrial
@@ -39,6 +39,11 @@ func LaneOf(f Facts) Lane {
 		return LaneWork
 	}
 	return LaneRoutine
+}
+
+// isUnreachable reports whether the reason is that of calls that get no answer, which may take until their time-out.
+func isUnreachable(reason string) bool {
+	return reason == v1alpha1.ReasonBMCUnreachable || reason == v1alpha1.ReasonInstallerUnreachable
 }
 
 // isWorkWanted reports whether anything but an observation or an inspection is wanted of the host.

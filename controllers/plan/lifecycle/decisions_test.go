@@ -108,6 +108,10 @@ var situations = []situation{
 	{"an empty HostRecord", v1alpha1.MachineProvisioning, func(f *Facts) { f.Host.Record.Spec = v1alpha1.HostRecordSpec{} }},
 	{"everything to install", v1alpha1.MachineProvisioning, nil},
 	{"an agent that has not asked for its config drive", v1alpha1.MachineProvisioning, func(f *Facts) { atStep(f, "Loading", 0, 0, 0) }},
+	{"an installer that needs the config drive to begin", v1alpha1.MachineProvisioning, func(f *Facts) {
+		atStep(f, "PoweringOff", 0, 0, 0)
+		f.Host.Record.Status.Wanted.ConfigDriveAwaitedAt, f.Host.Record.Status.Attempt = &f.Host.Record.Status.Wanted.Since, nil
+	}},
 	{"an agent that waits for its config drive", v1alpha1.MachineProvisioning, func(f *Facts) { atStep(f, "Registered", 0, 0, 0); f.Token, f.Secret = nil, Secret{} }},
 	{"an agent that waits, and a tenant that does not answer", v1alpha1.MachineProvisioning, func(f *Facts) {
 		atStep(f, "Registered", 0, 0, 0)

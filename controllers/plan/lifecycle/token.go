@@ -26,10 +26,15 @@ func (f Facts) needsToken() bool {
 	}
 }
 
-// isConfigDriveAwaited reports whether an agent has asked for the documents of the installation under way, and that has not failed.
+// isConfigDriveAwaited reports whether the documents of the installation under way are asked for, and that has not failed.
 func (f Facts) isConfigDriveAwaited() bool {
 	w, a := f.currentAttempt()
-	return a != nil && a.ConfigDriveAwaitedAt != nil && w.Outcome != v1alpha1.AttemptFailed && a.State != string(hardware.AttemptFailed)
+	return hasAskedForConfigDrive(w, a) && w.Outcome != v1alpha1.AttemptFailed && (a == nil || a.State != string(hardware.AttemptFailed))
+}
+
+// hasAskedForConfigDrive reports whether an agent has asked for the documents of the attempt, or its installer needs them to begin.
+func hasAskedForConfigDrive(w *v1alpha1.WantedAttempt, a *v1alpha1.HostAttempt) bool {
+	return a != nil && a.ConfigDriveAwaitedAt != nil || w != nil && w.ConfigDriveAwaitedAt != nil
 }
 
 // tokenEnd returns the end of the time that the node may take to join: the deadline of Joining. Before that phase it is the latest time at which
@@ -75,8 +80,7 @@ func (f Facts) IsTokenSettled(t Token) bool {
 // too. Without it: the token is made, the manager ends before it writes the claim Secret, and the attempt fails; nothing tells of the token any
 // more, and it is good until it expires.
 func (f Facts) CanHaveToken() bool {
-	_, a := f.currentAttempt()
-	isAwaited := f.needsToken() || a != nil && a.ConfigDriveAwaitedAt != nil || f.Secret.Found && f.Secret.Attempt == f.Machine.Status.Attempt
+	isAwaited := f.needsToken() || hasAskedForConfigDrive(f.currentAttempt()) || f.Secret.Found && f.Secret.Attempt == f.Machine.Status.Attempt
 	return f.Machine.Status.Phase != v1alpha1.MachineProvisioning || !f.hasHost() || isAwaited
 }
 

@@ -194,6 +194,14 @@ func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
 		{"another tenant's host is chosen after a full erase", func(_ *Request, f *HostFacts) {
 			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull}
 		}, Chosen, ""},
+		{"a full erase by Ironic, which has no evidence for each disk, is not enough between tenants", func(r *Request, f *HostFacts) {
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull}
+			r.Provider.Redfish, r.Provider.Ironic = nil, &v1alpha1.IronicProvider{}
+		}, OtherTenant, "had only this erase since: Metadata; no erase by Ironic is proven"},
+		{"a full erase by Ironic counts as Metadata, which the provider allows", func(r *Request, f *HostFacts) {
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull}
+			r.Provider.Redfish, r.Provider.Ironic, r.Provider.Erase = nil, &v1alpha1.IronicProvider{}, &v1alpha1.ErasePolicy{AllowMetadataBetweenTenants: true}
+		}, Chosen, ""},
 		{"a full erase proves nothing of what was installed after it", func(_ *Request, f *HostFacts) {
 			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull}
 			f.Record.Status.Installed = &v1alpha1.HostInstalled{}

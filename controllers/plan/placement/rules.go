@@ -11,6 +11,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/plan/providerkind"
 )
 
 // Reason is the result for a host: why it was passed over, or that it was not.
@@ -232,10 +233,11 @@ func checkAttempt(_ Request, f HostFacts) Evaluation {
 	return rejectIf(true, Busy, "is busy: %s", f.Record.Status.Wanted.Operation)
 }
 
-// checkLastTenant requires that the data of another tenant is erased. A metal3 provider leaves no proof of an erase: there the host is
+// checkLastTenant requires that the data of another tenant is erased. A full erase without evidence for each disk counts as Metadata. A metal3 provider leaves no proof of an erase: there the host is
 // available again only after the metadata clean of the baremetal-operator, which the policy may accept as enough.
 func checkLastTenant(r Request, f HostFacts) Evaluation {
-	last, erased := lastTenantOf(f), eraseSince(f)
+	kind := providerkind.Of(r.Provider)
+	last, erased := lastTenantOf(f), kind.ProvenErase(eraseSince(f))
 	if r.Tenant == "" || last.name == "" || last.isSame(r) || erased == v1alpha1.EraseFull {
 		return Evaluation{}
 	}
@@ -243,7 +245,10 @@ func checkLastTenant(r Request, f HostFacts) Evaluation {
 		return Evaluation{}
 	}
 	advice := fmt.Sprintf("annotate it %s=Full", v1alpha1.AnnotationErase)
-	if !hasRecords(r) {
+	switch {
+	case kind.Name == providerkind.Ironic.Name:
+		advice = "no erase by Ironic is proven disk by disk: set spec.erase.allowMetadataBetweenTenants of the NodeProvider to accept it as it is"
+	case !hasRecords(r):
 		advice = fmt.Sprintf("erase its disks by another way, and then remove its annotation %s", AnnotationLastTenant)
 	}
 	switch {

@@ -1,0 +1,130 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/ironic"
+)
+
+// credentialsAge is how long the Secret of an Ironic is used before it is read again.
+const credentialsAge = 15 * time.Second
+
+// installers are the Installers of all NodeProviders: one for all with redfish, and one for each with ironic, because each Ironic has its own address, login
+// and list of nodes.
+type installers struct {
+	// direct is the Installer of redfish NodeProviders.
+	direct hardware.Installer
+	// reader reads Secrets from the API server.
+	reader   client.Reader
+	timeouts hardware.Timeouts
+	clock    func() time.Time
+	log      *slog.Logger
+
+	mu     sync.Mutex
+	ironic map[types.UID]ironicInstaller
+}
+
+// ironicInstaller is the Installer that was made for a generation of a NodeProvider.
+type ironicInstaller struct {
+	generation int64
+	*ironic.Installer
+}
+
+func newInstallers(mgr ctrl.Manager, s settings.Settings, direct hardware.Installer, log *slog.Logger) *installers {
+	return &installers{direct: direct, reader: mgr.GetAPIReader(), timeouts: s.InstallerTimeouts(), clock: time.Now, log: log.With("logger", "installer")}
+}
+
+// of returns the Installer of the NodeProvider. One whose spec has changed gets a new one: an Installer keeps nothing that Ironic does not have.
+func (i *installers) of(provider *v1alpha1.NodeProvider) hardware.Installer {
+	if provider.Spec.Ironic == nil {
+		return i.direct
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	known, isKnown := i.ironic[provider.UID]
+	if !isKnown || known.generation < provider.Generation {
+		known = ironicInstaller{provider.Generation, ironic.New(i.ironicOptions(provider))}
+		if i.ironic == nil {
+			i.ironic = map[types.UID]ironicInstaller{}
+		}
+		i.ironic[provider.UID] = known
+	}
+	return known.Installer
+}
+
+func (i *installers) ironicOptions(provider *v1alpha1.NodeProvider) ironic.Options {
+	spec := provider.Spec.Ironic
+	options := ironic.Options{
+		Endpoint: spec.Endpoint, CABundle: []byte(spec.CABundle), HardwareType: spec.HardwareType, BootInterface: spec.BootInterface,
+		DeployInterface: spec.DeployInterface, DeployKernel: spec.DeployKernel, DeployRamdisk: spec.DeployRamdisk,
+		Clock: i.clock, Timeouts: i.timeouts, Log: i.log.With("provider", provider.Name),
+	}
+	if spec.CredentialsSecretRef != nil {
+		secret := &ironicSecret{reader: i.reader, clock: i.clock, key: client.ObjectKey{Namespace: provider.Spec.HostNamespace, Name: spec.CredentialsSecretRef.Name}, keystoneURL: spec.KeystoneURL}
+		options.Credentials = secret.credentials
+	}
+	return options
+}
+
+// ironicSecret reads the Secret with the credentials of an Ironic. It holds secrets: never log or print it.
+type ironicSecret struct {
+	reader client.Reader
+	clock  func() time.Time
+	key    client.ObjectKey
+	// keystoneURL is set for an application credential.
+	keystoneURL string
+
+	mu   sync.Mutex
+	at   time.Time
+	read ironic.Credentials
+}
+
+// credentials returns the credentials. They are read at most every credentialsAge, so that changed ones are used within that time.
+func (s *ironicSecret) credentials(ctx context.Context) (ironic.Credentials, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock()
+	if !s.at.IsZero() && now.Sub(s.at) < credentialsAge {
+		return s.read, nil
+	}
+	var secret corev1.Secret
+	if err := s.reader.Get(ctx, s.key, &secret); err != nil {
+		return ironic.Credentials{}, fmt.Errorf("read Secret %s of NodeProvider's spec.ironic.credentialsSecretRef: %w", s.key, err)
+	}
+	read, err := s.credentialsIn(secret.Data)
+	if err != nil {
+		return ironic.Credentials{}, err
+	}
+	s.at, s.read = now, read
+	return read, nil
+}
+
+func (s *ironicSecret) credentialsIn(data map[string][]byte) (ironic.Credentials, error) {
+	var missing []error
+	value := func(key string) string {
+		if len(data[key]) == 0 {
+			missing = append(missing, fmt.Errorf("Secret %s has no %s", s.key, key)) //nolint:staticcheck // Secret is the name of a kind
+		}
+		return string(data[key])
+	}
+	read := ironic.Credentials{KeystoneURL: s.keystoneURL}
+	if s.keystoneURL != "" {
+		read.ApplicationID, read.ApplicationSecret = value("applicationCredentialID"), value("applicationCredentialSecret")
+	} else {
+		read.Username, read.Password = value("username"), value("password")
+	}
+	return read, errors.Join(missing...)
+}
