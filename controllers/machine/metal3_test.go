@@ -1,0 +1,174 @@
+package machine_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/test/baremetaloperator"
+	"github.com/ingot-dev/ingot/test/management"
+)
+
+// metal3Rig is a rig whose hosts a baremetal-operator serves. They have no HostRecord.
+type metal3Rig struct {
+	*rig
+	operator *baremetaloperator.Operator
+	servers  map[string]*baremetaloperator.SimulatedServer
+}
+
+// forEachRelease runs the test with an operator that writes conditions, and with one that does not.
+func forEachRelease(t *testing.T, run func(*testing.T, *metal3Rig)) {
+	for _, conditions := range []bool{false, true} {
+		t.Run(fmt.Sprintf("conditions=%t", conditions), func(t *testing.T) { run(t, newMetal3Rig(t, conditions)) })
+	}
+}
+
+// newMetal3Rig has one host, server-00, which is available. The operator looks at a host only when look is called.
+func newMetal3Rig(t *testing.T, conditions bool) *metal3Rig {
+	t.Helper()
+	r := &metal3Rig{rig: newRig(t, 0), servers: map[string]*baremetaloperator.SimulatedServer{}}
+	r.serveMetal3()
+	if conditions {
+		if err := baremetaloperator.AddConditions(t.Context(), server.Client); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.operator = baremetaloperator.New(baremetaloperator.Options{
+		Client: server.Client, Conditions: conditions, Retries: 1,
+		Server: func(key types.NamespacedName) baremetaloperator.Server {
+			if s := r.servers[key.Name]; s != nil {
+				return s
+			}
+			return nil
+		},
+	})
+	r.addServed("server-00")
+	return r
+}
+
+// addServed adds a host and lets the operator make it available.
+func (r *metal3Rig) addServed(name string, changes ...func(*metal3.BareMetalHost)) {
+	r.t.Helper()
+	r.servers[name] = &baremetaloperator.SimulatedServer{}
+	object := r.meta(name)
+	object.Labels = map[string]string{"rack": r.namespace}
+	h := &metal3.BareMetalHost{ObjectMeta: object, Spec: metal3.BareMetalHostSpec{
+		BootMACAddress: "52:54:00:00:00:01",
+		BMC:            metal3.BMCDetails{Address: "redfish://10.0.0.1/" + r.namespace + "/" + name, CredentialsName: name + "-bmc"},
+	}}
+	for _, change := range changes {
+		change(h)
+	}
+	for _, o := range []client.Object{&corev1.Secret{ObjectMeta: r.meta(name + "-bmc"), Data: map[string][]byte{"username": []byte("root"), "password": []byte("calvin")}}, h} {
+		if err := server.Client.Create(r.t.Context(), o); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	r.until("host "+name+" is available", func() bool { return r.bareHost(name).Status.Provisioning.State == metal3.StateAvailable })
+	r.look(name) // its power
+	r.look(name)
+	r.t.Cleanup(func() { r.remove(name) })
+}
+
+// remove removes the host when the test has ended.
+func (r *metal3Rig) remove(name string) {
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	h := &metal3.BareMetalHost{ObjectMeta: r.meta(name)}
+	_ = server.Client.Patch(context.Background(), h, patch)
+	if err := client.IgnoreNotFound(server.Client.Delete(context.Background(), h)); err != nil {
+		r.t.Error(err)
+	}
+}
+
+// look lets the operator look at the host once.
+func (r *metal3Rig) look(name string) {
+	r.t.Helper()
+	// A conflict with the controller's write is retried by the next look.
+	if _, err := r.operator.Reconcile(r.t.Context(), reconcile.Request{NamespacedName: r.key(name)}); err != nil && !strings.Contains(err.Error(), "the object has been modified") {
+		r.t.Logf("the operator: %v", err)
+	}
+}
+
+// until lets the operator look at every host until the condition holds.
+func (r *metal3Rig) until(what string, holds func() bool) {
+	r.t.Helper()
+	management.Eventually(r.t, what, func() bool {
+		for name := range r.servers {
+			r.look(name)
+		}
+		return holds()
+	})
+}
+
+func (r *metal3Rig) phase() v1alpha1.MachinePhase { return r.machine(r.namespace).Status.Phase }
+
+// untilPhase lets the operator look until the Machine is in the phase.
+func (r *metal3Rig) untilPhase(want v1alpha1.MachinePhase) {
+	r.t.Helper()
+	r.until("the Machine is "+string(want), func() bool { return r.phase() == want })
+}
+
+// join registers the node of the attempt that is installed, and passes its verdict.
+func (r *metal3Rig) join() {
+	r.t.Helper()
+	r.untilPhase(v1alpha1.MachineJoining)
+	m := r.machine(r.namespace)
+	if !r.servers[m.Status.HostRef.Name].IsRunning() {
+		r.t.Error("the Machine is Joining, and its server does not run")
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Name}, Spec: corev1.NodeSpec{ProviderID: v1alpha1.ProviderID(m.UID, m.Status.Attempt),
+		Taints: []corev1.Taint{{Key: v1alpha1.DefaultGateTaintKey, Effect: corev1.TaintEffectNoSchedule}}},
+		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: fmt.Sprint("boot-", m.Status.Attempt)}}}
+	server.Create(r.t, node)
+	r.t.Cleanup(func() { _ = server.Client.Delete(context.Background(), node) })
+	r.untilPhase(v1alpha1.MachineValidating)
+	r.judge(m.Name, v1alpha1.Verdict{Result: v1alpha1.CheckPass, Admitted: true, NodeUID: node.UID, BootID: node.Status.NodeInfo.BootID, Revision: m.Status.Revision, Rendering: m.Status.Rendering})
+	r.untilPhase(v1alpha1.MachineReady)
+}
+
+// ready starts the controller and brings one Machine to Ready.
+func (r *metal3Rig) ready() {
+	r.t.Helper()
+	r.start()
+	r.addMachine(r.namespace)
+	r.join()
+}
+
+// TestAMachineLivesOnAHostOfABaremetalOperator claims, installs, joins, rolls to a revision of the same image and releases.
+func TestAMachineLivesOnAHostOfABaremetalOperator(t *testing.T) {
+	forEachRelease(t, func(t *testing.T, r *metal3Rig) {
+		next := r.addRevision(2, "1.37.0", func(image *v1alpha1.OSImage, revision *v1alpha1.NodeTypeRevision) {
+			image.Spec.URL = "http://127.0.0.1/image-1.raw.zst"
+			revision.Spec.Properties[0] = map[string]string{"message": "of the second revision"}
+		})
+		r.ready()
+		disk := r.servers["server-00"]
+		first := disk.Disk()
+		if !strings.Contains(string(first.UserData), "of the hall") || !strings.Contains(string(first.MetaData), r.namespace) {
+			t.Errorf("the server has the user data %q and the meta data %q", first.UserData, first.MetaData)
+		}
+		r.want(r.namespace, next)
+		r.untilPhase(v1alpha1.MachineDraining)
+		r.join()
+		if second := disk.Disk(); second.URL != first.URL || !strings.Contains(string(second.UserData), "of the second revision") {
+			t.Errorf("after the roll to a revision of the same image the server has %s with the user data %q", second.URL, second.UserData)
+		}
+		if err := server.Client.Delete(t.Context(), r.machine(r.namespace)); err != nil {
+			t.Fatal(err)
+		}
+		r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
+		if h := r.bareHost("server-00"); h.Spec.ConsumerRef != nil || h.Spec.Image != nil || h.Status.Provisioning.State != metal3.StateAvailable || disk.IsRunning() {
+			t.Errorf("after the release the host is %+v, %s", h.Spec, h.Status.Provisioning.State)
+		}
+		t.Log(disk.History())
+	})
+}
