@@ -115,7 +115,7 @@ func TestTheUsersMembersWinOverTheDefaults(t *testing.T) {
 		t.Errorf("%v: %+v", err, config)
 	}
 	unit := files["/etc/systemd/system/kubelet.service.d/90-ingot.conf"]
-	if !strings.Contains(unit, " --config-dir=/etc/kubernetes/kubelet.conf.d") || !strings.Contains(unit, "ExecStartPre=-/bin/sh /etc/kubernetes/ingot-kubelet-defaults\n") {
+	if !strings.Contains(unit, " --config-dir=/etc/kubernetes/kubelet.conf.d") || !strings.Contains(unit, "ExecStartPre=-/bin/sh /etc/kubernetes/ingot-kubelet-defaults /etc/kubernetes/kubelet.yaml\n") {
 		t.Errorf("the drop-in is\n%s", unit)
 	}
 }

@@ -17,6 +17,8 @@ import (
 type server struct {
 	cpus, memoryGiB, numa int
 	resolved              bool
+	// config is the file of --config; empty: there is none.
+	config string
 }
 
 // defaultsOf runs the program on a server and returns what it wrote.
@@ -43,7 +45,11 @@ func defaultsOf(t *testing.T, s server) kubeletconfig.KubeletConfiguration {
 	if s.resolved {
 		write("run/systemd/resolve/resolv.conf", "nameserver 10.20.0.1\n")
 	}
-	command := exec.Command("/bin/sh", "-c", defaultsScript)
+	if s.config != "" {
+		write("config.yaml", s.config)
+	}
+	write("script", defaultsScript)
+	command := exec.Command("/bin/sh", filepath.Join(root, "script"), "/config.yaml")
 	command.Env = append(os.Environ(), "INGOT_ROOT="+root)
 	if out, err := command.CombinedOutput(); err != nil || len(out) > 0 {
 		t.Fatalf("%v: %s", err, out)
@@ -78,6 +84,19 @@ func TestDefaultsFollowFromTheSizeOfTheServer(t *testing.T) {
 			KubeReserved: reserved("110m", "5611Mi"), SystemReserved: reserved("140m", "427Mi")}},
 		"a virtual server of a test": {server{cpus: 1, memoryGiB: 1}, kubeletconfig.KubeletConfiguration{
 			KubeReserved: reserved("60m", "256Mi"), SystemReserved: reserved("102m", "105Mi")}},
+		"what the cluster's owner has set stays": {server{cpus: 224, memoryGiB: 2048, numa: 2, resolved: true, config: `apiVersion: kubelet.config.k8s.io/v1beta1
+evictionHard:
+  maxPods: 1Gi
+kubeReserved:
+  cpu: "1"
+maxPods: 60
+resolvConf: /etc/of-the-control-plane
+topologyManagerPolicy: restricted
+`}, kubeletconfig.KubeletConfiguration{SystemReserved: reserved("660m", "10585Mi"), ResolverConfig: ptr("/run/systemd/resolve/resolv.conf")}},
+		"a member of a member is not set": {server{cpus: 64, memoryGiB: 256, numa: 2, config: "systemReserved:\n  cpu: 1\nshutdown:\n  maxPods: 1\nresolvConf: /etc/own\n"}, kubeletconfig.KubeletConfiguration{
+			KubeReserved: reserved("230m", "9543Mi"), TopologyManagerPolicy: "best-effort", MaxPods: 250}},
+		"the list of servers that only the control plane has": {server{cpus: 16, memoryGiB: 64, numa: 1, config: "resolvConf: /run/systemd/resolve/resolv.conf\n"}, kubeletconfig.KubeletConfiguration{
+			KubeReserved: reserved("110m", "5611Mi"), SystemReserved: reserved("140m", "427Mi"), ResolverConfig: ptr("/etc/resolv.conf")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, defaultsOf(t, test.server)); diff != "" {

@@ -173,7 +173,7 @@ func dropIn(in Node) string {
 	before := ""
 	if hasDropIns(in.Version) {
 		arguments = append(arguments, "--config-dir="+settingsDirectory)
-		before = defaultsCommands
+		before = defaultsCommands(files[0])
 	}
 	if labels := nodeLabels(in); labels != "" {
 		arguments = append(arguments, "--node-labels="+labels)

@@ -20,9 +20,11 @@ const (
 	pathDefaultsScript = "/etc/kubernetes/ingot-kubelet-defaults"
 )
 
-// defaultsCommands run before kubelet. The directory must exist, or kubelet does not start. When the program fails, kubelet starts without the defaults:
-// they are no reason for a node that does not join.
-const defaultsCommands = "ExecStartPre=/bin/mkdir -p " + settingsDirectory + "\nExecStartPre=-/bin/sh " + pathDefaultsScript + "\n"
+// defaultsCommands run before a kubelet whose --config is that file. The directory must exist, or kubelet does not start. When the program fails, kubelet
+// starts without the defaults: they are no reason for a node that does not join.
+func defaultsCommands(config string) string {
+	return "ExecStartPre=/bin/mkdir -p " + settingsDirectory + "\nExecStartPre=-/bin/sh " + pathDefaultsScript + " " + config + "\n"
+}
 
 // hasDropIns returns true when kubelet reads --config-dir. One that does not know the flag does not start with it.
 func hasDropIns(version string) bool {

@@ -22,7 +22,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
 
-//+kubebuilder:rbac:groups=ingot.dev,resources=machines;nodetypes;nodetyperenderings,verbs=get;list;watch
+//+kubebuilder:rbac:groups=ingot.dev,resources=machines;nodetypes;nodetyperevisions;nodetyperenderings,verbs=get;list;watch
 //+kubebuilder:rbac:groups=ingot.dev,resources=machines/status,verbs=patch
 //+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 

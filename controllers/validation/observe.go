@@ -42,6 +42,8 @@ type observation struct {
 	expectation v1alpha1.NodeExpectation
 	// nodeType is the spec of the Machine's NodeType. observeExpectation sets it.
 	nodeType v1alpha1.NodeTypeSpec
+	// kubelet has the settings of kubelet that the node was installed with: those of its revision. observeExpectation sets it.
+	kubelet []byte
 	// gateKnown is true if nodeType was read, so that the key of the gate taint is known. observeExpectation sets it.
 	gateKnown bool
 	// taintWriter is who wrote the Node's taints last, where a gate that was placed is gone; empty: it is not known. observe sets it.
@@ -131,6 +133,11 @@ func (r *Reconciler) observeExpectation(ctx context.Context, m *v1alpha1.Machine
 	if obs.unjudged, err = r.read(ctx, "NodeTypeRendering", m.Status.Rendering, &promised); obs.unjudged != nil || err != nil {
 		return obs, err
 	}
+	var revision v1alpha1.NodeTypeRevision
+	if obs.unjudged, err = r.read(ctx, "NodeTypeRevision", promised.Spec.RevisionRef.Name, &revision); obs.unjudged != nil || err != nil {
+		return obs, err
+	}
+	obs.kubelet = v1alpha1.KubeletMembers(revision.Spec.Kubelet)
 	plan, err := rendering.Plan(&promised)
 	if err != nil {
 		return unknown(v1alpha1.ReasonRenderingUnreadable, err.Error())
@@ -212,7 +219,7 @@ func (o observation) input(now time.Time, m *v1alpha1.Machine) verdict.Input {
 		},
 		PlacedGate: m.Status.Gate, TaintWriter: o.taintWriter,
 		Gate: o.nodeType.Gate.Key(), Settle: verdict.DefaultSettle, OnFailure: o.nodeType.Validation.OnFailure,
-		GPUModeReport: o.nodeType.Validation.GPUModeReport,
+		GPUModeReport: o.nodeType.Validation.GPUModeReport, Kubelet: o.kubelet,
 	}
 	if s := o.nodeType.Validation.Settle; s != nil {
 		in.Settle = s.Duration

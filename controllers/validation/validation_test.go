@@ -181,6 +181,24 @@ func TestTheGateOfRealNodes(t *testing.T) {
 		m.after(30 * time.Second)
 		m.expect("declared as before", false, true, v1alpha1.ReasonValidated)
 	})
+	t.Run("stays while kubelet does not reserve what it was installed with", func(t *testing.T) {
+		m := w.join(t, "node-m", true)
+		m.withSettings(`{"kubeReserved":{"memory":"8Gi"}}`)
+		m.reconcile()
+		m.after(30 * time.Second)
+		m.expect("all is left to pods", true, false, v1alpha1.ReasonChecksFailed)
+		if c := meta.FindStatusCondition(m.get().Status.Conditions, v1alpha1.ConditionValidated); !strings.Contains(c.Message, "allocatable/memory: ") || !strings.Contains(c.Message, "spec.kubelet.kubeReserved.memory") {
+			t.Errorf("the message is %q", c.Message)
+		}
+		w.eventually("the node's status to be written", func() error {
+			node := m.node()
+			node.Status.Allocatable[corev1.ResourceMemory] = resource.MustParse("700Gi")
+			return w.c.Status().Update(context.Background(), node)
+		})
+		m.reconcile()
+		m.after(30 * time.Second)
+		m.expect("8Gi and the defaults are kept", false, true, v1alpha1.ReasonValidated)
+	})
 	t.Run("is lifted at the join by Observe, which only reports", func(t *testing.T) {
 		ctx := context.Background()
 		var nodeType v1alpha1.NodeType

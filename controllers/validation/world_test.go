@@ -2,6 +2,7 @@ package validation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -145,6 +146,22 @@ func (w *world) revision(ctx context.Context, name string) {
 	}))
 }
 
+// withSettings makes another revision of the sample h100, with these settings of kubelet, and has the Machine be installed with it.
+func (m *machine) withSettings(kubelet string) {
+	m.t.Helper()
+	ctx := context.Background()
+	var revision v1alpha1.NodeTypeRevision
+	must(m.t, m.w.c.Get(ctx, client.ObjectKey{Name: "h100-1"}, &revision))
+	var made v1alpha1.NodeTypeRendering
+	must(m.t, m.w.c.Get(ctx, client.ObjectKey{Name: "h100-1-made"}, &made))
+	revision.ObjectMeta, made.ObjectMeta = metav1.ObjectMeta{Name: "h100-settings"}, metav1.ObjectMeta{Name: "h100-settings-made"}
+	revision.Spec.Kubelet, made.Spec.RevisionRef.Name = &runtime.RawExtension{Raw: []byte(kubelet)}, revision.Name
+	must(m.t, errors.Join(m.w.c.Create(ctx, &revision), m.w.c.Create(ctx, &made)))
+	installed := m.get()
+	installed.Status.Revision, installed.Status.Rendering = revision.Name, made.Name
+	must(m.t, m.w.c.Status().Update(ctx, installed))
+}
+
 func (w *world) eventually(what string, try func() error) {
 	w.t.Helper()
 	deadline := time.Now().Add(time.Minute)
@@ -204,11 +221,10 @@ func (m *machine) report(boot, gpus string) {
 	m.t.Helper()
 	m.w.eventually("the node's status to be written", func() error {
 		node := m.node()
-		node.Status.Capacity = corev1.ResourceList{}
+		node.Status.Capacity, node.Status.Allocatable = corev1.ResourceList{}, corev1.ResourceList{}
 		for _, name := range []corev1.ResourceName{"cpu", "memory"} {
-			node.Status.Capacity[name] = m.shape.Resources[name]
+			node.Status.Capacity[name], node.Status.Allocatable[name] = m.shape.Resources[name], m.shape.Resources[name]
 		}
-		node.Status.Allocatable = corev1.ResourceList{}
 		if gpus != "" {
 			node.Status.Capacity[gpu], node.Status.Allocatable[gpu] = resource.MustParse(gpus), resource.MustParse(gpus)
 		}

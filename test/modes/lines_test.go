@@ -31,7 +31,7 @@ func TestNoLineLessPassesForAnotherNode(t *testing.T) {
 					continue
 				}
 				unseen := slices.ContainsFunc(m.Unseen, func(u string) bool { return strings.Contains(c.Line, u) })
-				if !unseen && judge(m.plan(t), less.result, less.cluster).Result == v1alpha1.CheckPass {
+				if !unseen && m.judge(m.plan(t), less.result, less.cluster).Result == v1alpha1.CheckPass {
 					t.Errorf("without %q of %s the verdict passes for %q, %q; whole it is %q, %q", c.Line, c.Of, less.hardwareState, less.requestableFacts(), whole.hardwareState, whole.requestableFacts())
 				}
 			}

@@ -113,6 +113,8 @@ type observation struct {
 	// hardwareState is the actual state of the hardware, independent of what the node reports.
 	hardwareState []string
 	cluster       *operator.Cluster
+	// reserves means that the NodeType has settings of kubelet.
+	reserves bool
 }
 
 // failedChecks returns the names of the checks that do not pass, separated by blanks.
@@ -126,10 +128,16 @@ func (s observation) failedChecks() string {
 	return strings.Join(out, " ")
 }
 
+// ofKubelet are the resources of which kubelet reserves a part by default. What is left is promised only where the NodeType says how much is reserved.
+var ofKubelet = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods}
+
 // facts returns the node's resources, labels, and numbers of devices by driver and type, as name=value.
 func (s observation) facts() []string {
 	var out []string
 	for name, quantity := range s.result.Node.Status.Allocatable {
+		if !s.reserves && slices.Contains(ofKubelet, name) {
+			continue
+		}
 		out = append(out, string(name)+"="+quantity.String())
 	}
 	for key, value := range s.result.Node.Labels {
@@ -178,7 +186,7 @@ func (m mode) runAndJudge(t *testing.T, how string, c change) observation {
 	t.Helper()
 	out := m.run(t, how, c)
 	if out.joinError == "" {
-		out.verdict = judge(m.plan(t), out.result, out.cluster)
+		out.verdict = m.judge(m.plan(t), out.result, out.cluster)
 	}
 	return out
 }
@@ -199,7 +207,7 @@ func (m mode) run(t *testing.T, how string, c change) observation {
 	if err != nil {
 		return observation{joinError: err.Error()}
 	}
-	return observation{result: offlinenode.Run(t.Context(), booted, k, cluster), cluster: cluster, hardwareState: hardwareState(booted)}
+	return observation{result: offlinenode.Run(t.Context(), booted, k, cluster), cluster: cluster, hardwareState: hardwareState(booted), reserves: m.NodeType.Kubelet != nil}
 }
 
 // hardwareState returns which driver holds each PCI device, and how each GPU is partitioned.
@@ -224,6 +232,7 @@ func (m mode) render(t *testing.T, plan v1alpha1.NodePlan) cloudinit.Documents {
 	documents, err := cloudinit.Render(cloudinit.Input{
 		Kind: m.OSImage.UserData, OS: m.OSImage.OS.ID, KernelArguments: m.OSImage.KernelArguments, Plan: plan, Gate: gate, Secrets: m.secrets(),
 		Machine: cloudinit.MachineInput{Name: nodeName, Namespace: "default", UID: uid, Revision: "r-1", Attempt: 1},
+		Kubelet: cloudinit.KubeletInput{Version: m.OSImage.Software.Kubelet, Members: m.NodeType.KubeletMembers()},
 		Node:    cloudinit.NodeInput{Labels: map[string]string{v1alpha1.LabelNodeType: m.name}},
 		Join:    &kubeletfiles.Join{Endpoint: "https://tenant.example.com:6443", CA: []byte("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"), Token: "abcdef.0123456789abcdef"},
 	})
@@ -240,6 +249,7 @@ func (m mode) boot(t *testing.T, plan v1alpha1.NodePlan, c change) (*machine.Mac
 	documents := m.render(t, plan)
 	drive := &machineos.ConfigDrive{UserData: []byte(c.apply(t, "documents", string(documents.UserData))), MetaData: machineos.MetaData{UUID: uid + "/r-1"}}
 	options := machine.Options{Image: m.installedImage(t, c), Drive: drive, Owner: uid, Boot: "boot-1"}
+	options.CPUs, options.MemoryBytes = int(m.NodeType.Resources.Cpu().Value()), kubelet.KernelMemory(m.NodeType.Resources.Memory().Value())
 	hardware, err := applyTo(t, c, "server", m.Server)
 	if err != nil {
 		return nil, err
@@ -322,7 +332,7 @@ func (m mode) newKubelet(booted *machine.Machine) (*kubelet.Kubelet, error) {
 	}
 	cpus, memory := m.NodeType.Resources.Cpu().Value(), m.NodeType.Resources.Memory().Value()
 	return kubelet.New(kubelet.Options{
-		Arguments: words, ReadFile: booted.ReadFile, Hostname: booted.Hostname, Address: "198.18.0.1", Clock: clock.RealClock{},
+		Arguments: words, ReadFile: booted.ReadFile, ListFiles: booted.FilesBelow, Hostname: booted.Hostname, Address: "198.18.0.1", Clock: clock.RealClock{},
 		Hardware: kubelet.Hardware{CPUs: int(cpus), MemoryBytes: memory, DiskBytes: 1 << 40},
 		NodeInfo: corev1.NodeSystemInfo{
 			BootID: "boot-1", SystemUUID: uid, KernelVersion: booted.Image.Kernel, KubeletVersion: "v" + booted.Image.Software.Kubelet, OperatingSystem: "linux", Architecture: "amd64",
@@ -413,7 +423,7 @@ func (r release) toOperator() operator.Release {
 }
 
 // judge returns the verdict at the deadline, so that checks that would wait have failed.
-func judge(plan v1alpha1.NodePlan, result offlinenode.Result, cluster *operator.Cluster) v1alpha1.Verdict {
+func (m mode) judge(plan v1alpha1.NodePlan, result offlinenode.Result, cluster *operator.Cluster) v1alpha1.Verdict {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	classes := map[string]verdict.DeviceClass{}
 	for _, s := range plan.Expectation.Slices {
@@ -427,7 +437,7 @@ func judge(plan v1alpha1.NodePlan, result offlinenode.Result, cluster *operator.
 	}
 	return verdict.Judge(verdict.Input{
 		Now: now, Deadline: now, Expectation: plan.Expectation, Node: result.Node, SlicesServed: true, Slices: slices.Clone[[]resourcev1.ResourceSlice](result.Slices),
-		DeviceClasses: classes, DaemonSets: cluster.DaemonSets, Gate: gate, OnFailure: v1alpha1.OnFailureHold,
+		DeviceClasses: classes, DaemonSets: cluster.DaemonSets, Gate: gate, Kubelet: m.NodeType.KubeletMembers(), OnFailure: v1alpha1.OnFailureHold,
 		Identity: verdict.Identity{ProviderID: v1alpha1.ProviderID(uid, 1), SystemUUID: uid, Revision: "r-1"},
 	}).Verdict
 }

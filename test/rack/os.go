@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/ingot-dev/ingot/test/rack/gpu"
+	"github.com/ingot-dev/ingot/test/rack/kubelet"
 	"github.com/ingot-dev/ingot/test/rack/machine"
 	"github.com/ingot-dev/ingot/test/rack/machineos"
 )
@@ -138,6 +139,7 @@ func (s *Server) bootMachine(image machineos.Image, drive *machineos.ConfigDrive
 	present := s.drivenHardware()
 	options := machine.Options{
 		Image: image, Drive: drive, State: state, Devices: present.PCIDevices, CPU: present.CPUModel, Architecture: present.Architecture, Owner: s.UUID(), Boot: out.id,
+		CPUs: present.CPUThreads, MemoryBytes: kubelet.KernelMemory(present.MemoryBytes), NUMANodes: max(present.NUMANodes, 1), Address: s.address(),
 		InfoROM: s.infoROM(), RenameProfile: faults.ChangeProfile.apply, InUse: faults.GPUsInUse, Unhealthy: faults.UnhealthyGPUs,
 	}
 	if faults.RemoveUnit != "" {

@@ -30,7 +30,7 @@ func Judge(s offline.NodeInputs, e v1alpha1.NodeExpectation, observation Observa
 	in := verdict.Input{
 		Now: now, Expectation: e, Node: &observation.node, DaemonSets: observation.daemonSets, Gate: s.NodeType.Spec.Gate.Key(),
 		// Without a file of slices the expectation has none either, and the report does not mention them.
-		SlicesServed: true, Slices: observation.slices, DeviceClasses: neededClasses(e, observation),
+		SlicesServed: true, Slices: observation.slices, DeviceClasses: neededClasses(e, observation), Kubelet: s.NodeType.Spec.KubeletMembers(),
 		Identity: verdict.Identity{ProviderID: observation.node.Spec.ProviderID},
 	}
 	if m := observation.machine; m != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// The names of checks. The checks of resources are called resource/<name> and foreign/<name>. See PrefixSlices and
+// The names of checks. The checks of resources are called resource/<name>, foreign/<name> and allocatable/<name>. See PrefixSlices and
 // PrefixDeviceClass for the checks of dynamic resource allocation (DRA).
 const (
 	CheckProviderID = "identity/provider-id"
@@ -25,9 +25,10 @@ const (
 	CheckKubelet    = "software/kubelet"
 	CheckGPUModes   = "report/gpu-mode"
 	// PrefixResource begins the names of checks for resources that the node must advertise, PrefixForeign of those that it must
-	// not.
-	PrefixResource = "resource/"
-	PrefixForeign  = "foreign/"
+	// not, PrefixAllocatable of what kubelet leaves to pods of its own resources.
+	PrefixResource    = "resource/"
+	PrefixForeign     = "foreign/"
+	PrefixAllocatable = "allocatable/"
 )
 
 // checkFunc makes the checks of one kind. It returns none if there is nothing to compare.
@@ -35,7 +36,7 @@ type checkFunc func(Input) []v1alpha1.Check
 
 // checkFuncs are ordered by importance: the identity of the node, whether its object is current, the software that it runs, the
 // resources that it advertises. The first check with the worst result becomes the message of the condition.
-var checkFuncs = []checkFunc{checkProviderID, checkSystemUUID, checkReady, checkBoot, checkKernel, checkKubelet, checkLabels, checkLabelRules, checkGPUModes, checkExactResources, checkCPU, checkMemory, checkEphemeralStorage, checkSlices, checkDeviceClasses, checkForeignResources, checkAbsentDrivers, checkProbe}
+var checkFuncs = []checkFunc{checkProviderID, checkSystemUUID, checkReady, checkBoot, checkKernel, checkKubelet, checkLabels, checkLabelRules, checkGPUModes, checkExactResources, checkCPU, checkMemory, checkEphemeralStorage, checkAllocatable, checkSlices, checkDeviceClasses, checkForeignResources, checkAbsentDrivers, checkProbe}
 
 // checkProbe comes last: a probe is only made when every other check passes.
 func checkProbe(in Input) []v1alpha1.Check { return in.ProbeChecks }

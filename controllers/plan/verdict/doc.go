@@ -17,5 +17,8 @@
 // exist, as in the scheduler, and the selectors of DeviceClasses are evaluated with the library of the scheduler. Slices and
 // classes belong to the tenant, so the length of what is quoted from them and the cost of evaluating them are limited.
 //
+// Of CPUs, memory and disk kubelet keeps a part from pods. Capacity is compared with the promise, and allocatable with the capacity
+// less what the settings of kubelet reserve that the node was installed with. What they leave open is the defaults' or the cluster's.
+//
 // Judge is a pure function: it takes the time as a value and has no client.
 package verdict

@@ -57,6 +57,8 @@ type Input struct {
 	OnFailure v1alpha1.FailurePolicy
 	// GPUModeReport is validation.gpuModeReport.
 	GPUModeReport v1alpha1.ReportPolicy
+	// Kubelet has the members of KubeletConfiguration that the node was installed with, a JSON object: spec.kubelet of its revision; empty: there are none.
+	Kubelet []byte
 	// ProbeChecks are the checks of package probe, and ProbedAt is when a probe ended last; nil: none has.
 	ProbeChecks []v1alpha1.Check
 	ProbedAt    *time.Time

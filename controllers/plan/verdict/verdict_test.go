@@ -42,7 +42,7 @@ func perfectInput() Input {
 				{Key: "team", Effect: corev1.TaintEffectNoSchedule}, {Key: gateKey, Effect: corev1.TaintEffectNoSchedule}}},
 			Status: corev1.NodeStatus{
 				Capacity:    corev1.ResourceList{gpu: resource.MustParse("8"), "cpu": resource.MustParse("96"), "memory": resource.MustParse("97Gi"), "ephemeral-storage": resource.MustParse("2Ti")},
-				Allocatable: corev1.ResourceList{gpu: resource.MustParse("8")},
+				Allocatable: corev1.ResourceList{gpu: resource.MustParse("8"), "cpu": resource.MustParse("94"), "memory": resource.MustParse("80Gi"), "ephemeral-storage": resource.MustParse("1800Gi")},
 				Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 				NodeInfo: corev1.NodeSystemInfo{BootID: "boot-1", SystemUUID: "4C4C4544-0042-3010-8053-B8C04F334432",
 					KernelVersion: "6.12.107-amd64", KubeletVersion: "v1.37.0"},
@@ -115,11 +115,10 @@ func TestChecksPassWithinTheirRules(t *testing.T) {
 		"everything as promised": func(*Input) {},
 		"memory of exactly 95%":  func(in *Input) { in.Node.Status.Capacity["memory"] = resource.MustParse("95Gi") },
 		"memory of exactly 100%": func(in *Input) { in.Node.Status.Capacity["memory"] = resource.MustParse("100Gi") },
-		"what kubelet reserves for itself is not missing": func(in *Input) {
+		"a kubelet that reserves nothing": func(in *Input) {
 			for _, name := range []corev1.ResourceName{"cpu", "memory", "ephemeral-storage"} {
 				in.Node.Status.Allocatable[name] = in.Node.Status.Capacity[name].DeepCopy()
 			}
-			in.Node.Status.Allocatable["cpu"], in.Node.Status.Allocatable["memory"] = resource.MustParse("94"), resource.MustParse("80Gi")
 		},
 		"no inventory by the agent":             func(in *Input) { in.Identity.SystemUUID = ""; in.Node.Status.NodeInfo.SystemUUID = "anything" },
 		"a foreign resource at 0":               func(in *Input) { in.Node.Status.Capacity[mig] = resource.MustParse("0") },

@@ -26,8 +26,8 @@ type settings struct {
 	file           kubeletconfig.KubeletConfiguration
 }
 
-// parseSettings reads the command line, with the program's name first, and the file that --config names.
-func parseSettings(words []string, hostname string, readFile func(string) ([]byte, error)) (settings, error) {
+// parseSettings reads the command line, with the program's name first, and the files that --config and --config-dir name.
+func parseSettings(words []string, hostname string, readFile func(string) ([]byte, error), listFiles func(string) []string) (settings, error) {
 	flags := parseFlags(words)
 	s := settings{
 		name:          strings.ToLower(strings.TrimSpace(cmp.Or(flags["hostname-override"], hostname))),
@@ -50,15 +50,19 @@ func parseSettings(words []string, hostname string, readFile func(string) ([]byt
 		}
 		s.labels[key] = value
 	}
+	paths := []string{}
 	if path := flags["config"]; path != "" {
-		text, err := readFile(path)
-		if err != nil {
-			return s, fmt.Errorf("%w: --config: %w", errConfig, err)
+		paths = append(paths, path)
+	}
+	if directory := flags["config-dir"]; directory != "" {
+		for _, path := range listFiles(directory) {
+			if strings.HasSuffix(path, dropInSuffix) {
+				paths = append(paths, path)
+			}
 		}
-		// Stricter than kubelet, which only warns of a field that it does not know.
-		if err := decodeStrictly(text, &s.file); err != nil {
-			return s, fmt.Errorf("%w: %s: %w", errConfig, path, err)
-		}
+	}
+	if err := s.readFiles(paths, readFile); err != nil {
+		return s, err
 	}
 	return s, checkTaints(s.file.RegisterWithTaints)
 }

@@ -13,7 +13,7 @@ func parse(words []string, config string) (settings, error) {
 			return nil, os.ErrNotExist
 		}
 		return []byte(config), nil
-	})
+	}, nil)
 }
 
 const header = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"

@@ -76,6 +76,8 @@ type Options struct {
 	Arguments []string
 	// ReadFile reads a file of the machine.
 	ReadFile func(path string) ([]byte, error)
+	// ListFiles returns the paths of all files below a directory, sorted; nil: there are none.
+	ListFiles func(directory string) []string
 	// Hostname is the machine's host name.
 	Hostname string
 	// Address is the node's InternalIP.
@@ -120,7 +122,10 @@ func New(options Options) (*Kubelet, error) {
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
-	parsed, err := parseSettings(options.Arguments, options.Hostname, options.ReadFile)
+	parsed, err := parseSettings(options.Arguments, options.Hostname, options.ReadFile, options.ListFiles)
+	if err == nil {
+		err = parsed.reservation().check(options.Hardware)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -15,13 +15,6 @@ import (
 )
 
 const (
-	// kernelShare of the memory is the kernel's before anything runs: page structures and reserved ranges.
-	kernelShare = 0.016
-	// evictionMemory and evictionDisk are kubelet's default thresholds, which are never allocatable.
-	evictionMemory = 100 << 20
-	evictionDisk   = 0.1
-	// bootDisk is what boot loader, journal and metadata take of a disk.
-	bootDisk = 2 << 30
 	// defaultPods is kubelet's.
 	defaultPods = 110
 	// leaseInterval and leaseDuration are kubelet's.
@@ -126,25 +119,17 @@ func (k *Kubelet) fillStatus(node *corev1.Node) {
 }
 
 func (k *Kubelet) fillResources(capacity, allocatable corev1.ResourceList) {
-	hardware := k.options.Hardware
-	memory := int64(float64(hardware.MemoryBytes)*(1-kernelShare)) &^ 4095
-	disk := (hardware.DiskBytes - min(bootDisk, hardware.DiskBytes/8)) &^ 4095
+	for name, total := range k.options.Hardware.capacity() {
+		usable := total.DeepCopy()
+		usable.Sub(k.settings.reservation().of(name, total))
+		capacity[name], allocatable[name] = total, usable
+	}
 	pods := int64(defaultPods)
 	if k.settings.file.MaxPods > 0 {
 		pods = int64(k.settings.file.MaxPods)
 	}
-	set := func(name corev1.ResourceName, total, usable resource.Quantity) {
-		for _, reserved := range []map[string]string{k.settings.file.KubeReserved, k.settings.file.SystemReserved} {
-			if quantity, err := resource.ParseQuantity(reserved[string(name)]); err == nil {
-				usable.Sub(quantity)
-			}
-		}
-		capacity[name], allocatable[name] = total, usable
-	}
-	set(corev1.ResourceCPU, *resource.NewQuantity(int64(hardware.CPUs), resource.DecimalSI), *resource.NewQuantity(int64(hardware.CPUs), resource.DecimalSI))
-	set(corev1.ResourceMemory, *resource.NewQuantity(memory, resource.BinarySI), *resource.NewQuantity(memory-evictionMemory, resource.BinarySI))
-	set(corev1.ResourceEphemeralStorage, *resource.NewQuantity(disk, resource.BinarySI), *resource.NewQuantity(int64(float64(disk)*(1-evictionDisk)), resource.BinarySI))
-	set(corev1.ResourcePods, *resource.NewQuantity(pods, resource.DecimalSI), *resource.NewQuantity(pods, resource.DecimalSI))
+	capacity[corev1.ResourcePods] = *resource.NewQuantity(pods, resource.DecimalSI)
+	allocatable[corev1.ResourcePods] = *resource.NewQuantity(pods, resource.DecimalSI)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for name, devices := range k.devices {

@@ -23,6 +23,12 @@ type Options struct {
 	Devices []hardware.PCIDevice
 	// CPU is the processor's name, Architecture the machine's: amd64, arm64.
 	CPU, Architecture string
+	// CPUs is the number of logical processors, MemoryBytes the memory that the kernel leaves, NUMANodes the number of memory nodes; 0: not known.
+	CPUs        int
+	MemoryBytes int64
+	NUMANodes   int
+	// Address is the address of the network interface; empty: there is none.
+	Address string
 	// Owner names the server and Boot this boot: UUIDs follow from them.
 	Owner, Boot string
 	// InfoROM keeps MIG modes; empty: nothing is kept.

@@ -19,7 +19,29 @@ func script(t *testing.T, cpu, arguments, text string) (*Machine, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m, m.runShell(m.System, text, nil)
+	return m, m.runShell(m.System, text, nil, nil)
+}
+
+func TestScriptsSeeProcessorsMemoryAndTheAddress(t *testing.T) {
+	m, err := Boot(Options{
+		Image: machineos.Image{Kernel: "6.12.0"}, CPU: "Xeon", Owner: "server", Boot: "1", CPUs: 3, MemoryBytes: 64 << 20, NUMANodes: 2, Address: "198.18.1.2",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const look = `set -eu
+n=0
+for node in /sys/devices/system/node/node[0-9]*; do [ ! -d "$node" ] || n=$((n + 1)); done
+while read -r name number _; do [ "$name" != MemTotal: ] || memory=$number; done < /proc/meminfo
+echo $(grep -c '^processor' < /proc/cpuinfo) $n $memory $(ip -o address show to 198.18.0.0/15 scope global)$(ip -o address show to 10.0.0.0/8) > /seen
+`
+	if err := m.runShell(m.System, look, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	const want = "3 2 65536 2: eth0 inet 198.18.1.2/32 scope global eth0\n"
+	if got, _ := m.ReadFile("/seen"); string(got) != want {
+		t.Errorf("%q, expected %q", got, want)
+	}
 }
 
 func TestAGPUIsHeldByWhatTheScriptSaysAndOnlyWithAnIOMMU(t *testing.T) {

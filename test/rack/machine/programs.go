@@ -30,16 +30,17 @@ func (m *Machine) programs() map[string]machineos.Program {
 }
 
 // runShell runs a script of the system.
-func (m *Machine) runShell(system *machineos.System, text string, environment map[string]string) error {
+func (m *Machine) runShell(system *machineos.System, text string, environment map[string]string, arguments []string) error {
 	m.System = system
 	m.syncModules(system)
-	return shell.Machine{Files: files{m, system}, Programs: m.commands(system)}.Run(text, environment)
+	return shell.Machine{Files: files{m, system}, Programs: m.commands(system)}.Run(text, environment, arguments...)
 }
 
 // commands returns the programs that change something or whose output scripts read. NVIDIA's programs come with its driver.
 func (m *Machine) commands(system *machineos.System) map[string]shell.Program {
 	out := map[string]shell.Program{"nvidia-smi": nil, "nvidia-mig-parted": nil, "nvidia-vgpu-dm": nil, "sriov-manage": nil}
 	read := func(path string) ([]byte, error) { return m.System.ReadFile(path) }
+	out["ip"] = m.showAddresses
 	if system != nil {
 		read = system.ReadFile
 		out["systemctl"] = func(c shell.Call) error { return system.Systemctl(c.Arguments) }
@@ -163,6 +164,9 @@ type files struct {
 
 // ReadFile implements shell.Files.
 func (f files) ReadFile(path string) ([]byte, error) {
+	if text, ok := f.machine.topologyFile(path); ok {
+		return []byte(text), nil
+	}
 	if isVirtualPath(path) {
 		return f.machine.Bus.ReadFile(path)
 	}
@@ -181,8 +185,14 @@ func (f files) WriteFile(path string, content []byte) error {
 	return nil
 }
 
+// Remove implements shell.Files.
+func (f files) Remove(path string) { delete(f.system.Files, path) }
+
 // List implements shell.Files.
 func (f files) List(path string) ([]string, error) {
+	if names := f.machine.topologyNames(path); len(names) > 0 {
+		return names, nil
+	}
 	if isVirtualPath(path) {
 		return f.machine.Bus.List(path)
 	}

@@ -31,7 +31,7 @@ type Machine struct {
 	// nothing.
 	Services map[string]func(*System) error
 	// Shell runs a script; nil: the known programs of a script are called line by line, whichever branch they are in.
-	Shell func(system *System, text string, environment map[string]string) error
+	Shell func(system *System, text string, environment map[string]string, arguments []string) error
 }
 
 var (
@@ -58,12 +58,12 @@ func (s *System) execute(words []string, environment map[string]string) error {
 		if mode, err := strconv.ParseUint(file.Mode, 8, 32); err != nil || mode&0o111 == 0 {
 			return fmt.Errorf("%s: %w", words[0], errNoExecution)
 		}
-		return s.runScript(string(file.Content), environment)
+		return s.runScript(string(file.Content), environment, words[1:]...)
 	}
 	for i, word := range words[1:] {
 		switch {
 		case !strings.HasPrefix(word, "-"):
-			return s.runScript(string(s.Files[word].Content), environment)
+			return s.runScript(string(s.Files[word].Content), environment, words[i+2:]...)
 		case strings.HasSuffix(word, "c") && i+2 < len(words):
 			return s.runScript(words[i+2], environment)
 		}
@@ -91,10 +91,10 @@ func (s *System) callProgram(words []string, environment map[string]string) (kno
 // runScript calls the known programs of a shell script line by line, whichever branch they are in. Under `set -e` the first
 // failure ends the script; otherwise the script fails when the last program fails. A failure in `if PROGRAM` or before `||
 // true` is ignored. `if ! PROGRAM` is assumed to end the script, so a failure there counts.
-func (s *System) runScript(text string, environment map[string]string) error {
+func (s *System) runScript(text string, environment map[string]string, arguments ...string) error {
 	environment = cloneMap(environment)
 	if s.machine.Shell != nil {
-		return s.machine.Shell(s, text, environment)
+		return s.machine.Shell(s, text, environment, arguments)
 	}
 	errexit := false
 	var last error

@@ -123,8 +123,21 @@ func (t *transaction) startUnit(unit string) error {
 	if err := s.runImageService(unit); err != nil {
 		return fmt.Errorf("%s: %w", unit, err)
 	}
-	for _, command := range file.commands {
-		if err := s.execute(words(command.text, file.environment), file.environment); err != nil && !command.mayFail {
+	if err := s.executeAll(unit, file.before, file.environment); err != nil {
+		return err
+	}
+	environment := file.environment
+	if len(file.before) > 0 {
+		// The files of the environment are read again before each command: what ran before may have written them.
+		environment = s.loadUnit(unit, "").environment
+	}
+	return s.executeAll(unit, file.commands, environment)
+}
+
+// executeAll runs the commands of a unit, until one fails that may not.
+func (s *System) executeAll(unit string, commands []startCommand, environment map[string]string) error {
+	for _, command := range commands {
+		if err := s.execute(words(command.text, environment), environment); err != nil && !command.mayFail {
 			return fmt.Errorf("%s: %w", unit, err)
 		}
 	}

@@ -55,6 +55,23 @@ func (p *tool) machine() Machine {
 	}, "not-installed": nil}}
 }
 
+func TestWhatRunsBeforeAUnitWritesItsEnvironmentAndCanKeepItFromStarting(t *testing.T) {
+	for before, want := range map[string]string{
+		"ExecStartPre=gpu-tool first\nExecStartPre=-not-installed": "first;last",
+		"ExecStartPre=not-installed":                               "",
+		"ExecStartPre=not-installed\nExecStartPre=":                "last",
+	} {
+		p := &tool{}
+		user := written("[Service]\nType=oneshot\n"+before+"\nExecStart=gpu-tool last", modeScript, "0755")
+		if _, err := Boot(Image{}, drive("a", user), nil, p.machine()); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(p.calls, ";"); got != want {
+			t.Errorf("%s: %q, expected %q", before, got, want)
+		}
+	}
+}
+
 func TestKubeletStartsBehindTheUnitThatItRequires(t *testing.T) {
 	broken := errors.New("broken")
 	edit := func(old, new string) string { return strings.Replace(modeUnit, old, new, 1) }

@@ -211,6 +211,18 @@ func (s *System) ReadFile(path string) ([]byte, error) {
 	return content, nil
 }
 
+// FilesBelow returns the paths of the files below a directory, sorted.
+func (s *System) FilesBelow(directory string) []string {
+	var out []string
+	for path := range s.Files {
+		if strings.HasPrefix(path, strings.TrimSuffix(directory, "/")+"/") {
+			out = append(out, path)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // PrettyName returns PRETTY_NAME of os-release.
 func (s *System) PrettyName() string {
 	names := map[string]string{"debian": "Debian GNU/Linux", "ubuntu": "Ubuntu", "fedora": "Fedora CoreOS", "flatcar": "Flatcar Container Linux by Kinvolk", "rhcos": "Red Hat Enterprise Linux CoreOS", "rocky": "Rocky Linux"}

@@ -12,6 +12,8 @@ const unitDirectory = "/etc/systemd/system/"
 
 // unitFile has the settings of a unit that are simulated.
 type unitFile struct {
+	// before are the command lines of ExecStartPre=.
+	before      []startCommand
 	commands    []startCommand
 	environment map[string]string
 	// oneshot means that the unit has started when its commands have ended; remains means that it then stays active
@@ -95,12 +97,9 @@ func (s *System) setServiceOption(into *unitFile, key, value string) {
 	case "RemainAfterExit":
 		into.remains = slices.Contains([]string{"yes", "true", "on", "1"}, value)
 	case "ExecStart":
-		if value == "" {
-			into.commands = nil // an empty assignment takes the earlier ones back
-			return
-		}
-		text := strings.TrimLeft(value, "@-:+!")
-		into.commands = append(into.commands, startCommand{text: text, mayFail: strings.Contains(value[:len(value)-len(text)], "-")})
+		into.commands = appendCommand(into.commands, value)
+	case "ExecStartPre":
+		into.before = appendCommand(into.before, value)
 	case "Environment":
 		for _, word := range words(value, nil) {
 			setVariable(into.environment, word)
@@ -110,6 +109,15 @@ func (s *System) setServiceOption(into *unitFile, key, value string) {
 			setVariable(into.environment, strings.TrimSpace(line))
 		}
 	}
+}
+
+// appendCommand adds a command line. An empty assignment takes the earlier ones back.
+func appendCommand(to []startCommand, value string) []startCommand {
+	if value == "" {
+		return nil
+	}
+	text := strings.TrimLeft(value, "@-:+!")
+	return append(to, startCommand{text: text, mayFail: strings.Contains(value[:len(value)-len(text)], "-")})
 }
 
 func setVariable(environment map[string]string, assignment string) {

@@ -21,6 +21,8 @@ import (
 type Files interface {
 	ReadFile(path string) ([]byte, error)
 	WriteFile(path string, content []byte) error
+	// Remove removes a file.
+	Remove(path string)
 	// List returns the names in a directory.
 	List(path string) ([]string, error)
 	// Readlink returns the target of a link.
@@ -52,15 +54,15 @@ const maxCalls = 10000
 
 var errTooManyCalls = errors.New("the script calls programs without an end")
 
-// Run runs the script. The error of a script that fails includes its standard error.
-func (m Machine) Run(text string, environment map[string]string) error {
+// Run runs the script with these arguments. The error of a script that fails includes its standard error.
+func (m Machine) Run(text string, environment map[string]string, arguments ...string) error {
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(text), "script")
 	if err != nil {
 		return err
 	}
 	r := &run{machine: m}
 	runner, err := interp.New(
-		interp.Env(expand.ListEnviron(environmentList(environment)...)), interp.Dir("/"), interp.StdIO(nil, io.Discard, &r.stderr),
+		interp.Env(expand.ListEnviron(environmentList(environment)...)), interp.Params(append([]string{"--"}, arguments...)...), interp.Dir("/"), interp.StdIO(nil, io.Discard, &r.stderr),
 		interp.CallHandler(replaceEcho), interp.ExecHandlers(func(interp.ExecHandlerFunc) interp.ExecHandlerFunc { return r.exec }),
 		interp.OpenHandler(r.open), interp.StatHandler(r.stat), interp.ReadDirHandler2(r.list),
 	)

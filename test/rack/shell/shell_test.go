@@ -28,6 +28,8 @@ func (f tree) WriteFile(path string, content []byte) error {
 	return nil
 }
 
+func (f tree) Remove(path string) { delete(f, path) }
+
 func (f tree) List(path string) ([]string, error) {
 	found := map[string]bool{}
 	for name := range f {
@@ -49,7 +51,7 @@ func (f tree) Readlink(path string) (string, bool) {
 
 func TestScriptsReadAndWriteTheMachinesFilesAndEndAsAShellDoes(t *testing.T) {
 	files := func() tree {
-		return tree{"/d/1/vendor": "0x10de\n", "/d/2/vendor": "0x1002\n", "/d/1/driver": "link /drivers/nouveau", "/d/full": "", "/list": "ID    : Name\n12    : NVIDIA A40-4Q\n13    : NVIDIA A40-8Q\n"}
+		return tree{"/d/1/vendor": "0x10de\n", "/d/2/vendor": "0x1002\n", "/d/1/driver": "link /drivers/nouveau", "/d/full": "", "/script": "echo \"$1\" $2 >/o\n", "/list": "ID    : Name\n12    : NVIDIA A40-4Q\n13    : NVIDIA A40-8Q\n"}
 	}
 	for script, want := range map[string]string{
 		"if false; then exit 3; fi":                "",
@@ -63,6 +65,8 @@ func TestScriptsReadAndWriteTheMachinesFilesAndEndAsAShellDoes(t *testing.T) {
 		"cat /list | grep -c A40 >/o":                                                       "/o=2",
 		"cat /list | grep -v ' NVIDIA' >/o":                                                 "/o=ID    : Name",
 		"echo a >/o; echo b >>/o; wc -l </o >/n; cat /n >/o":                                "/o=2",
+		"sh /script a b": "/o=a b",
+		"echo new >/d/1/vendor; mv /d/1/vendor /o; [ ! -e /d/1/vendor ] || echo both >/o": "/o=new",
 		"missing":                          "127",
 		"while true; do answers yes; done": "without an end",
 		"while :; do unheard-of; done":     "without an end",

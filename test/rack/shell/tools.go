@@ -22,6 +22,7 @@ func (r *run) tools() map[string]Program {
 			}
 			return printLine(c, path.Base(c.Arguments[0]))
 		},
+		"mv":    r.move,
 		"sleep": func(Call) error { return nil },
 		"sh":    r.runShell, "bash": r.runShell, "dash": r.runShell,
 	}
@@ -58,6 +59,22 @@ func (r *run) cat(c Call) error {
 	return err
 }
 
+// move moves one file to another name.
+func (r *run) move(c Call) error {
+	if len(c.Arguments) != 2 {
+		return errors.New("only mv FILE FILE is simulated")
+	}
+	content, err := r.machine.Files.ReadFile(c.Arguments[0])
+	if err != nil {
+		return err
+	}
+	if err := r.machine.Files.WriteFile(c.Arguments[1], content); err != nil {
+		return err
+	}
+	r.machine.Files.Remove(c.Arguments[0])
+	return nil
+}
+
 // runShell runs a script given with -c or in a file.
 func (r *run) runShell(c Call) error {
 	for i, word := range c.Arguments {
@@ -69,7 +86,7 @@ func (r *run) runShell(c Call) error {
 			if err != nil {
 				return err
 			}
-			return r.machine.Run(string(text), c.Environment)
+			return r.machine.Run(string(text), c.Environment, c.Arguments[i+1:]...)
 		}
 	}
 	return nil
