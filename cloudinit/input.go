@@ -144,6 +144,8 @@ type NodeInput struct {
 	Method v1alpha1.JoinMethod
 	// Networks are those in which the node's own addresses are, one for each family; empty: the address of the default route.
 	Networks []string
+	// ServerTLSBootstrap: kubelet requests its serving certificate of the cluster; false: it makes its own.
+	ServerTLSBootstrap bool
 }
 
 // KubeletInput is the image's kubelet and the user's settings of it.

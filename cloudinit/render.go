@@ -103,6 +103,7 @@ func nodeOf(in Input) kubelet.Node {
 		Name: in.Machine.Name, ProviderID: v1alpha1.ProviderID(types.UID(in.Machine.UID), in.Machine.Attempt),
 		Gate: in.Gate, Labels: labels, Taints: in.Node.Taints, Version: in.Kubelet.Version, Members: in.Kubelet.Members,
 		ClusterDNS: in.Node.ClusterDNS, ClusterDomain: in.Node.ClusterDomain, Networks: in.Node.Networks, Method: in.Node.Method,
+		ServerTLSBootstrap: in.Node.ServerTLSBootstrap,
 	}
 }
 

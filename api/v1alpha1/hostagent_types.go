@@ -8,7 +8,8 @@ type HostAgent struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	KeyDigest string `json:"keyDigest"`
-	// address that it registered from. It is for people and decides nothing: firmware, iPXE and the kernel may get different leases.
+	// address that it registered from. It is for people and decides nothing about a boot: firmware, iPXE and the kernel may get different leases. The
+	// serving certificate of the node that it installed may have it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Address string `json:"address,omitempty"`

@@ -47,6 +47,9 @@ const (
 	AnnotationInputs = "ingot.dev/nodetype-inputs"
 	// AnnotationIPAddress on a BareMetalHost is the address of its boot NIC under the operating system, with prefix length.
 	AnnotationIPAddress = "ingot.dev/ip-address"
+	// AnnotationNodeAddresses on a BareMetalHost are addresses of its node that Ingot cannot know, separated by commas: those of a DHCP server that gives
+	// the operating system others than the agent, or of further NICs. The serving certificate of the node's kubelet may have them.
+	AnnotationNodeAddresses = "ingot.dev/node-addresses"
 	// AnnotationBootIPAddress on a BareMetalHost is the address of its boot NIC while Ingot's agent works on it, on the network of
 	// NodeProvider.spec.redfish.netboot.network.cidr.
 	AnnotationBootIPAddress = "ingot.dev/boot-ip-address"

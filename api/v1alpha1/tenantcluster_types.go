@@ -5,8 +5,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TenantCluster's conditions: Ready.
-//
+// TenantCluster's condition beside Ready.
+const (
+	// ConditionServingCertificatesApproved: the manager sees the requests for serving certificates of the cluster's kubelets and may approve them. It exists
+	// where spec.servingCertificates is ApprovedByIngot; Ready does not depend on it.
+	ConditionServingCertificatesApproved = "ServingCertificatesApproved"
+)
+
+// Reasons of TenantCluster's ServingCertificatesApproved condition.
+const (
+	// ReasonApprovingRequests: the requests are watched, and those that name what Ingot knows of their Machine are approved.
+	ReasonApprovingRequests = "ApprovingRequests"
+	// ReasonApprovalRightsMissing: the kubeconfig's user may not see or approve the requests; the message says which rights are missing.
+	ReasonApprovalRightsMissing = "ApprovalRightsMissing"
+	// ReasonRequestsUnwatched: the requests cannot be seen now; the message says why.
+	ReasonRequestsUnwatched = "RequestsUnwatched"
+)
+
 // Reasons of TenantCluster's Ready condition.
 const (
 	// ReasonKubeconfigMissing: the Secret, or its key kubeconfig, does not exist.
@@ -74,6 +89,32 @@ type TenantClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(n, isCIDR(n) && cidr(n) == cidr(n).masked())",message="nodeNetworks: each must be a network, such as 10.20.0.0/16"
 	// +kubebuilder:validation:XValidation:rule="!self.all(n, isCIDR(n)) || self.size() < 2 || cidr(self[0]).ip().family() != cidr(self[1]).ip().family()",message="nodeNetworks: two must be of IPv4 and IPv6"
 	NodeNetworks []string `json:"nodeNetworks,omitempty"`
+	// servingCertificates says which certificates the kubelets serve logs, exec and metrics with; absent: SelfSigned. Requests are approved as soon as it is
+	// ApprovedByIngot; a change reaches the kubelet of a node with its next installation.
+	//   - SelfSigned: each kubelet makes its own, which nobody can verify, unless kubeadm joins it and the cluster's kubelet-config says otherwise.
+	//   - ApprovedByIngot: each kubelet requests one of the cluster (serverTLSBootstrap). Ingot approves a request when its node name and addresses are those
+	//     that Ingot knows of the Machine, and leaves every other one to the cluster's administrators. The kubeconfig's user needs the rights that ingot
+	//     tenant add --serving-certificates --tenant-side prints.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum=SelfSigned;ApprovedByIngot
+	ServingCertificates ServingCertificates `json:"servingCertificates,omitempty"`
+}
+
+// ServingCertificates is where kubelets have their serving certificates from.
+type ServingCertificates string
+
+// The ways to a serving certificate.
+const (
+	// ServingCertificatesSelfSigned: each kubelet makes its own.
+	ServingCertificatesSelfSigned ServingCertificates = "SelfSigned"
+	// ServingCertificatesApprovedByIngot: each kubelet requests one of the cluster, and Ingot approves the request.
+	ServingCertificatesApprovedByIngot ServingCertificates = "ApprovedByIngot"
+)
+
+// ApprovesServingCertificates reports whether Ingot approves the requests of the cluster's kubelets.
+func (s TenantClusterSpec) ApprovesServingCertificates() bool {
+	return s.ServingCertificates == ServingCertificatesApprovedByIngot
 }
 
 // ClusterDNS is the DNS that pods of a cluster use.
@@ -186,7 +227,7 @@ type TenantClusterStatus struct {
 	// +optional
 	// +default=0
 	Machines int32 `json:"machines"`
-	// conditions: Ready.
+	// conditions: Ready; ServingCertificatesApproved where spec.servingCertificates is ApprovedByIngot.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

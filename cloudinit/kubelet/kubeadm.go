@@ -62,6 +62,9 @@ WantedBy=multi-user.target
 // kubeletPatch returns the patch of the cluster's KubeletConfiguration, which kubeadm reads in the cluster and writes on the node.
 func kubeletPatch(in Node) (string, error) {
 	patch := map[string]any{"providerID": in.ProviderID, "rotateCertificates": true}
+	if in.ServerTLSBootstrap {
+		patch["serverTLSBootstrap"] = true
+	}
 	if len(in.ClusterDNS) > 0 {
 		patch["clusterDNS"] = in.ClusterDNS
 	}

@@ -48,6 +48,8 @@ type Node struct {
 	ClusterDomain string
 	// Networks are those in which the node's own addresses are, one for each family; empty: kubelet takes the address of the default route.
 	Networks []string
+	// ServerTLSBootstrap: kubelet requests its serving certificate of the cluster, and serves nothing before it has it; false: it makes its own.
+	ServerTLSBootstrap bool
 	// Version of kubelet, without v; empty: it is unknown, and taken for a current one.
 	Version string
 	// Members are the user's members of KubeletConfiguration, a JSON object; empty: there are none.
@@ -133,7 +135,7 @@ type authorization struct {
 func renderConfig(in Node) (string, error) {
 	c := kubeletConfiguration{
 		APIVersion: "kubelet.config.k8s.io/v1beta1", Kind: "KubeletConfiguration",
-		ProviderID: in.ProviderID, Taints: taints(in), Rotate: true,
+		ProviderID: in.ProviderID, Taints: taints(in), Rotate: true, ServerTLS: in.ServerTLSBootstrap,
 		Authorization: authorization{Mode: "Webhook"}, CgroupDriver: "systemd", Runtime: runtimeEndpoint,
 		ClusterDNS: in.ClusterDNS, ClusterDomain: in.ClusterDomain,
 	}

@@ -6,8 +6,10 @@ import (
 	"sync"
 	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -28,6 +30,10 @@ type kind struct {
 	page    int64
 	handler func(*clientSet) toolscache.ResourceEventHandler
 	indexes map[string]client.IndexerFunc
+	// selector chooses the objects; nil: all.
+	selector fields.Selector
+	// isOptional is true if the tenant is used also without the kind.
+	isOptional bool
 }
 
 var (
@@ -128,6 +134,9 @@ func (s *clientSet) startWatch(parts *sync.WaitGroup, k kind) (*kindWatch, error
 			w.synced = true
 			s.mu.Unlock()
 			s.updateUsable()
+			if k.isOptional {
+				s.hub.requestsRead(s)
+			}
 		}
 	})
 	return w, nil
@@ -149,6 +158,7 @@ func (s *clientSet) openCache(w *kindWatch) error {
 		},
 		// Without this option, the first read of a Secret from the cache would start a watch of all Secrets of the tenant.
 		ReaderFailOnMissingInformer: true,
+		ByObject:                    map[client.Object]cache.ByObject{w.kind.object: {Field: w.kind.selector}},
 		DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) {
 			s.log.V(1).Info("A watch ended", "reason", err.Error())
 		},
@@ -187,7 +197,7 @@ func (s *clientSet) recordWatchStart(w *kindWatch, path string, err error) {
 		return
 	}
 	if cause := tooLarge(err); cause != nil {
-		s.suspend("watch "+path, cause)
+		s.exceed(w, "watch "+path, cause)
 		return
 	}
 	s.mu.Lock()
@@ -203,26 +213,31 @@ func (s *clientSet) recordWatchStart(w *kindWatch, path string, err error) {
 	s.updateUsable()
 }
 
-// reader reads each kind from its cache. If slices is nil, a read of ResourceSlices is an error, like a read of any kind that is not
+// reader reads each kind from its cache. If slices or requests is nil, a read of that kind is an error, like a read of any kind that is not
 // watched.
-type reader struct{ nodes, slices client.Reader }
+type reader struct{ nodes, slices, requests client.Reader }
 
-// readerFor returns the cache of ResourceSlices or that of Nodes.
-func (r reader) readerFor(slices bool) client.Reader {
-	if slices && r.slices != nil {
-		return r.slices
+// readerFor returns the cache of the kind of an object or of a list.
+func (r reader) readerFor(of runtime.Object) client.Reader {
+	chosen := r.nodes
+	switch of.(type) {
+	case *resourcev1.ResourceSlice, *resourcev1.ResourceSliceList:
+		chosen = r.slices
+	case *certificatesv1.CertificateSigningRequest, *certificatesv1.CertificateSigningRequestList:
+		chosen = r.requests
 	}
-	return r.nodes
+	if chosen == nil {
+		return r.nodes
+	}
+	return chosen
 }
 
 // Get implements client.Reader.
 func (r reader) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
-	_, slice := into.(*resourcev1.ResourceSlice)
-	return r.readerFor(slice).Get(ctx, key, into, options...)
+	return r.readerFor(into).Get(ctx, key, into, options...)
 }
 
 // List implements client.Reader.
 func (r reader) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
-	_, slices := into.(*resourcev1.ResourceSliceList)
-	return r.readerFor(slices).List(ctx, into, options...)
+	return r.readerFor(into).List(ctx, into, options...)
 }

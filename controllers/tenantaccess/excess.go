@@ -55,8 +55,8 @@ func (s *clientSet) suspend(what string, cause *tooLargeError) {
 	s.updateUsable()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	stopWatches(s.nodes, s.slices)
-	s.nodes, s.slices = nil, nil
+	stopWatches(s.nodes, s.slices, s.requests.watch)
+	s.nodes, s.slices, s.requests.watch = nil, nil, nil
 }
 
 // suspension returns how long the tenant is still not used because it sent too much.

@@ -38,7 +38,7 @@ func newMeteredListerWatcher(s *clientSet, w *kindWatch, from toolscache.ListerW
 		limiter: flowcontrol.NewTokenBucketRateLimiter(eventsPerSecond, eventBurst),
 		exceeded: func(err error) {
 			if w.ctx.Err() == nil {
-				s.suspend("keep its "+w.kind.plural, tooLarge(err))
+				s.exceed(w, "keep its "+w.kind.plural, tooLarge(err))
 			}
 		},
 	}

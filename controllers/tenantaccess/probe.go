@@ -71,6 +71,9 @@ func (s *clientSet) probe(parts *sync.WaitGroup) time.Duration {
 	if err == nil {
 		err = s.watchServedKinds(parts)
 	}
+	if err == nil && s.observeRequests(parts) {
+		isChanged = true
+	}
 	if s.ctx.Err() != nil {
 		return 0
 	}

@@ -73,6 +73,8 @@ type Access struct {
 	ClusterUID types.UID
 	// DNS is what the cluster says of its DNS.
 	DNS DNSSources
+	// ServingRequests says whether requests for serving certificates can be seen and approved, where WatchRequests has asked for them.
+	ServingRequests ServingRequests
 }
 
 // Registry holds a client set for each TenantCluster. Add it to the manager, so that Start stops every client set when the manager
@@ -89,6 +91,8 @@ type Registry struct {
 	tenants map[types.NamespacedName]*tenant
 	// expected are the uids of the clusters that the kubeconfigs must lead to.
 	expected map[types.NamespacedName]types.UID
+	// requests are the tenants whose requests for serving certificates are wanted.
+	requests map[types.NamespacedName]bool
 }
 
 // tenant is the entry of one TenantCluster: a client set, or the error that its kubeconfig caused.
@@ -190,6 +194,7 @@ func (r *Registry) Remove(key types.NamespacedName) {
 	known := r.tenants[key]
 	delete(r.tenants, key)
 	delete(r.expected, key)
+	delete(r.requests, key)
 	r.mu.Unlock()
 	known.stop()
 }

@@ -30,11 +30,12 @@ func (r *Registry) TenantSource(name string, toRequests func(tenant types.Namesp
 
 // subscription is the source of one controller.
 type subscription struct {
-	registry *Registry
-	name     string
-	ofNode   func(types.NamespacedName, *corev1.Node) []reconcile.Request
-	ofTenant func(types.NamespacedName) []reconcile.Request
-	queue    workqueue.TypedRateLimitingInterface[reconcile.Request]
+	registry  *Registry
+	name      string
+	ofNode    func(types.NamespacedName, *corev1.Node) []reconcile.Request
+	ofTenant  func(types.NamespacedName) []reconcile.Request
+	ofRequest func(types.NamespacedName, string) []reconcile.Request
+	queue     workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
 // String returns the name of the source in logs.
@@ -61,6 +62,11 @@ func (s *subscription) send(requests []reconcile.Request) {
 func (s *subscription) tenantChanged(set *clientSet) {
 	if s.ofTenant != nil {
 		s.send(s.ofTenant(set.key))
+	}
+	if s.ofRequest != nil {
+		for _, node := range set.requestingNodes() {
+			s.send(s.ofRequest(set.key, node))
+		}
 	}
 	if s.ofNode != nil {
 		for _, node := range set.cachedNodes() {

@@ -22,7 +22,7 @@ var owned = map[string]string{
 	"authentication":           "Ingot trusts the tenant's CA there, and lets nobody in without a certificate or token: remove it",
 	"authorization":            "Ingot has the tenant's API server decide who may call kubelet: remove it",
 	"rotateCertificates":       "a node whose certificate is not renewed leaves the cluster after its first year: remove it",
-	"serverTLSBootstrap":       "nothing would approve the certificate that kubelet asks for, so that logs and exec would fail: remove it",
+	"serverTLSBootstrap":       "it is a property of the cluster that is joined, which must approve what kubelet requests: use spec.servingCertificates of the TenantCluster",
 	"cgroupDriver":             "Ingot sets systemd, which containerd must have too: remove it",
 	"containerRuntimeEndpoint": "Ingot names containerd's socket: remove it",
 	"clusterDNS":               "it is a property of the cluster that is joined: use spec.clusterDNS of the TenantCluster",

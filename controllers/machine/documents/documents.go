@@ -56,7 +56,7 @@ func (n Node) Render(join *kubelet.Join, secrets cloudinit.Secrets) (cloudinit.D
 	if n.Tenant != nil {
 		dns := n.Tenant.NodeDNS()
 		in.Node.ClusterDNS, in.Node.ClusterDomain, in.Node.Networks = dns.Addresses, dns.Domain, n.Tenant.Spec.NodeNetworks
-		in.Node.Method = n.Tenant.Spec.Join.Method()
+		in.Node.Method, in.Node.ServerTLSBootstrap = n.Tenant.Spec.Join.Method(), n.Tenant.Spec.ApprovesServingCertificates()
 	}
 	if n.Host != nil {
 		in.Host = cloudinit.HostOf(n.Host.Name, n.Host.Spec.BootMACAddress, n.Host.Labels, n.Host.Annotations)
