@@ -22,6 +22,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/remainingnode"
 	"github.com/ingot-dev/ingot/controllers/rollout"
+	"github.com/ingot-dev/ingot/controllers/servingcert"
 	"github.com/ingot-dev/ingot/controllers/tenant"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 	"github.com/ingot-dev/ingot/controllers/validation"
@@ -82,6 +83,7 @@ func Setup(mgr ctrl.Manager, d Dependencies) error {
 		},
 		"inuse":         &inuse.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("inuse"), Clock: d.Clock},
 		"validation":    &validation.Reconciler{Client: c, Tenants: d.Tenants, Recorder: recorder("validation"), Clock: d.Clock, Workers: d.Workers},
+		"servingcert":   &servingcert.Reconciler{Client: c, APIReader: apiReader, Tenants: d.Tenants, Recorder: recorder("servingcert"), Clock: d.Clock, Workers: d.Workers},
 		"remainingnode": &remainingnode.Reconciler{Client: c, Tenants: d.Tenants, Recorder: recorder("remainingnode"), Clock: d.Clock, Workers: d.Workers},
 	} {
 		if err := controller.SetupWithManager(mgr); err != nil {

@@ -61,6 +61,7 @@
 //	    plan_rollout["controllers/plan/rollout/..."]
 //	    plan_sameserver["controllers/plan/sameserver"]
 //	    plan_scaling["controllers/plan/scaling"]
+//	    plan_servingcert["controllers/plan/servingcert"]
 //	    plan_verdict["controllers/plan/verdict"]
 //	  end
 //	  subgraph metal["hardware: ports and adapters"]
@@ -92,6 +93,7 @@
 //	    osimage["controllers/osimage"]
 //	    remainingnode["controllers/remainingnode"]
 //	    rollout["controllers/rollout"]
+//	    servingcert["controllers/servingcert"]
 //	    tenant["controllers/tenant"]
 //	    validation["controllers/validation"]
 //	  end
@@ -115,7 +117,7 @@
 //	  programs --> images & manifests & shells
 //	  shells --> kit
 //	  cmd_ingot_demo --> cmd_ingot
-//	  controllers --> host & inuse & machine & nodepool & nodeprovider & nodetype & osimage & remainingnode & rollout & tenant & validation
+//	  controllers --> host & inuse & machine & nodepool & nodeprovider & nodetype & osimage & remainingnode & rollout & servingcert & tenant & validation
 //	  admission --> plan_feasibility & plan_rendering & plan_revision
 //	  hardware_agent --> hardware & hardware_cmdline
 //	  hardware_cmdline --> hardware_pin
@@ -136,6 +138,7 @@
 //	  plan_verdict --> plan_contest & plan_event
 //	  remainingnode --> plan_lifecycle
 //	  rollout --> plan_rollout
+//	  servingcert --> plan_servingcert
 //	  tenant --> plan_join
 //	  validation --> plan_lifecycle & plan_probe & plan_rendering & plan_verdict
 //	%% End of the drawing.

@@ -5,6 +5,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// KeyNetworkData is the key of a claim Secret that has the network data of the node.
+const KeyNetworkData = "networkData"
+
+// ClaimSecretName returns the name of the claim Secret of a host, which is in the host's namespace.
+func ClaimSecretName(host string) string { return host + "-claim" }
+
 // MachineReference names a Machine, for ever.
 type MachineReference struct {
 	// namespace of the Machine.

@@ -43,9 +43,6 @@ const (
 	ConditionValidated = "Validated"
 	// ConditionNodeMetadataKept: the Node keeps the NodeType's labels and taints. It exists once something else kept removing them; Ready does not depend on it.
 	ConditionNodeMetadataKept = "NodeMetadataKept"
-	// ConditionServingCertificateApproved: the last request of the node's kubelet for a serving certificate is approved. It exists once there was a request,
-	// and only where the TenantCluster's spec.servingCertificates is ApprovedByIngot; Ready does not depend on it.
-	ConditionServingCertificateApproved = "ServingCertificateApproved"
 	// ConditionUpToDate: the Machine has its NodeType's target revision, and that one's target rendering.
 	ConditionUpToDate = "UpToDate"
 )
@@ -149,16 +146,6 @@ const (
 	// ReasonNodeMetadataRemovedByOthers: something in the tenant's cluster keeps removing labels or taints of the NodeType from the Node, which are
 	// placed again ever more seldom; the message says which, and who removed them last.
 	ReasonNodeMetadataRemovedByOthers = "NodeMetadataRemovedByOthers"
-)
-
-// Reasons of Machine's ServingCertificateApproved condition.
-const (
-	ReasonServingCertificateApproved = "ServingCertificateApproved"
-	// ReasonServingCertificateUnapproved: the request names something else than what Ingot knows of the Machine, and is left to the cluster's
-	// administrators; the message says what was expected and seen.
-	ReasonServingCertificateUnapproved = "ServingCertificateUnapproved"
-	// ReasonServingCertificateForbidden: the tenant's API server does not let Ingot approve the request; the message has its answer.
-	ReasonServingCertificateForbidden = "ServingCertificateForbidden"
 )
 
 // Reasons of Machine's UpToDate condition.
@@ -358,8 +345,7 @@ type MachineStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Timeline []PhaseEntry `json:"timeline,omitempty"`
-	// conditions: Claimed, Provisioned, Joined, Validated, UpToDate, Ready; NodeMetadataKept where something removes labels or taints from the Node;
-	// ServingCertificateApproved where Ingot approves serving certificates.
+	// conditions: Claimed, Provisioned, Joined, Validated, UpToDate, Ready; NodeMetadataKept and ServingCertificateApproved where they have something to say.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

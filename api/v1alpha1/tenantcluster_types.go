@@ -5,23 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TenantCluster's condition beside Ready.
-const (
-	// ConditionServingCertificatesApproved: the manager sees the requests for serving certificates of the cluster's kubelets and may approve them. It exists
-	// where spec.servingCertificates is ApprovedByIngot; Ready does not depend on it.
-	ConditionServingCertificatesApproved = "ServingCertificatesApproved"
-)
-
-// Reasons of TenantCluster's ServingCertificatesApproved condition.
-const (
-	// ReasonApprovingRequests: the requests are watched, and those that name what Ingot knows of their Machine are approved.
-	ReasonApprovingRequests = "ApprovingRequests"
-	// ReasonApprovalRightsMissing: the kubeconfig's user may not see or approve the requests; the message says which rights are missing.
-	ReasonApprovalRightsMissing = "ApprovalRightsMissing"
-	// ReasonRequestsUnwatched: the requests cannot be seen now; the message says why.
-	ReasonRequestsUnwatched = "RequestsUnwatched"
-)
-
+// TenantCluster's conditions: Ready, and ServingCertificatesApproved (see ServingCertificates).
+//
 // Reasons of TenantCluster's Ready condition.
 const (
 	// ReasonKubeconfigMissing: the Secret, or its key kubeconfig, does not exist.
@@ -99,22 +84,6 @@ type TenantClusterSpec struct {
 	// +optional
 	// +kubebuilder:validation:Enum=SelfSigned;ApprovedByIngot
 	ServingCertificates ServingCertificates `json:"servingCertificates,omitempty"`
-}
-
-// ServingCertificates is where kubelets have their serving certificates from.
-type ServingCertificates string
-
-// The ways to a serving certificate.
-const (
-	// ServingCertificatesSelfSigned: each kubelet makes its own.
-	ServingCertificatesSelfSigned ServingCertificates = "SelfSigned"
-	// ServingCertificatesApprovedByIngot: each kubelet requests one of the cluster, and Ingot approves the request.
-	ServingCertificatesApprovedByIngot ServingCertificates = "ApprovedByIngot"
-)
-
-// ApprovesServingCertificates reports whether Ingot approves the requests of the cluster's kubelets.
-func (s TenantClusterSpec) ApprovesServingCertificates() bool {
-	return s.ServingCertificates == ServingCertificatesApprovedByIngot
 }
 
 // ClusterDNS is the DNS that pods of a cluster use.

@@ -36,6 +36,7 @@ func (r *Reconciler) connect(ctx context.Context, obs observation) (*tenantacces
 			"the Secret %s/%s with the key %s is expected and not there: create it", key.Namespace, obs.tenant.Spec.KubeconfigSecretRef.Name, kubeconfigKey)}
 	}
 	r.Tenants.Expect(key, obs.tenant.Status.ClusterUID)
+	r.Tenants.WatchRequests(key, obs.tenant.Spec.MustApproveServingCertificates())
 	if err := r.Tenants.Set(ctx, key, obs.kubeconfig); err != nil {
 		return nil, err
 	}

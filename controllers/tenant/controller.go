@@ -63,6 +63,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	access, problem := r.connect(ctx, obs)
 	after := obs.tenant.DeepCopy()
 	outcome := report(after, obs, access, problem, r.Clock.Now())
-	changes := step.ConditionEvents(obs.tenant.Status.Conditions, after.Status.Conditions, "Connect", v1alpha1.ConditionReady)
+	changes := step.ConditionEvents(obs.tenant.Status.Conditions, after.Status.Conditions, "Connect", v1alpha1.ConditionReady, v1alpha1.ConditionServingCertificatesApproved)
 	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, obs.tenant, after, changes, outcome)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -41,6 +42,7 @@ func report(after *v1alpha1.TenantCluster, obs observation, access *tenantaccess
 	if access != nil && status == metav1.ConditionTrue {
 		status, reason, message = withJoin(after, access, reason, message)
 	}
+	reportServingCertificates(after, access, now)
 	if reason == v1alpha1.ReasonClusterChanged {
 		message += joined(obs.machines)
 	}
@@ -52,6 +54,30 @@ func report(after *v1alpha1.TenantCluster, obs observation, access *tenantaccess
 		return step.Wait("the kubeconfig may change", rereadAfter)
 	}
 	return step.Wait(message, rereadSoon)
+}
+
+// reportServingCertificates says whether the requests for serving certificates can be seen and approved.
+func reportServingCertificates(after *v1alpha1.TenantCluster, access *tenantaccess.Access, now time.Time) {
+	const condition = v1alpha1.ConditionServingCertificatesApproved
+	if !after.Spec.MustApproveServingCertificates() {
+		meta.RemoveStatusCondition(&after.Status.Conditions, condition)
+		return
+	}
+	status, reason, message := metav1.ConditionUnknown, v1alpha1.ReasonRequestsUnwatched, "the API server cannot be used now: see the condition Ready"
+	switch {
+	case access == nil:
+	case len(access.ServingRequests.Denied) > 0:
+		status, reason = metav1.ConditionFalse, v1alpha1.ReasonApprovalRightsMissing
+		message = "the kubeconfig's user may not " + strings.Join(access.ServingRequests.Denied, ", ") + ", so the kubelets of nodes get no serving certificate from Ingot, and logs and exec fail there: " +
+			"an administrator of the tenant's cluster applies what ingot tenant add --serving-certificates --tenant-side prints, or approves the requests"
+	case access.ServingRequests.Problem != "":
+		status, message = metav1.ConditionFalse, access.ServingRequests.Problem
+	case access.ServingRequests.Watched:
+		status, reason, message = metav1.ConditionTrue, v1alpha1.ReasonApprovingRequests, "requests for serving certificates are approved when their names are those of their Machine"
+	default:
+		message = "the requests have not been read yet"
+	}
+	step.SetCondition(&after.Status.Conditions, after.Generation, now, condition, status, reason, message)
 }
 
 func readyCondition(tenant *v1alpha1.TenantCluster, problem error) (metav1.ConditionStatus, string, string) {

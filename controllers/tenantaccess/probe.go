@@ -71,8 +71,8 @@ func (s *clientSet) probe(parts *sync.WaitGroup) time.Duration {
 	if err == nil {
 		err = s.watchServedKinds(parts)
 	}
-	if err == nil && s.observeRequests(parts) {
-		isChanged = true
+	if err == nil {
+		s.observeRequests(parts)
 	}
 	if s.ctx.Err() != nil {
 		return 0

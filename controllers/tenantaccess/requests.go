@@ -94,46 +94,56 @@ func (r *Registry) WatchRequests(key types.NamespacedName, wanted bool) {
 }
 
 // observeRequests asks for the rights when that is due, and starts or ends the watch. What goes wrong with it is kept, and says nothing about the tenant.
-func (s *clientSet) observeRequests(parts *sync.WaitGroup) (isChanged bool) {
-	now := s.options.Clock.Now()
+func (s *clientSet) observeRequests(parts *sync.WaitGroup) {
 	s.mu.Lock()
 	known := s.requests
 	s.mu.Unlock()
+	next := s.askForRequests(known)
+	if !next.canWatch(s.options.Clock.Now()) {
+		stopWatches(known.watch)
+		next.watch = nil
+	} else if known.watch == nil {
+		watch, err := s.startWatch(parts, requestKind)
+		if next.watch = watch; err != nil {
+			next.problem = err.Error()
+		}
+	}
+	if s.setRequests(known, next); !slices.Equal(known.denied, next.denied) || known.problem != next.problem {
+		s.hub.requestsRead(s)
+	}
+}
+
+// askForRequests returns what is known with the rights, which are asked for when that is due.
+func (s *clientSet) askForRequests(known requests) requests {
+	now := s.options.Clock.Now()
+	if !known.wanted {
+		return requests{watch: known.watch}
+	}
 	next := known
-	switch {
-	case !known.wanted:
-		next = requests{}
-	case known.askedAt.IsZero() || now.Sub(known.askedAt) >= rightsInterval:
+	if known.askedAt.IsZero() || now.Sub(known.askedAt) >= rightsInterval {
 		next.askedAt = now
 		if next.denied, next.problem = s.readRequestRights(); next.problem == "" && now.Before(known.until) {
 			next.problem = known.problem
 		}
 	}
-	canWatch := known.wanted && next.problem == "" && !slices.ContainsFunc(next.denied, isToWatch) && !now.Before(known.until)
-	switch {
-	case canWatch && known.watch == nil:
-		watch, err := s.startWatch(parts, requestKind)
-		if next.watch = watch; err != nil {
-			next.problem = err.Error()
-		}
-	case !canWatch:
-		stopWatches(known.watch)
-		next.watch = nil
-	}
-	return s.setRequests(known, next)
+	return next
+}
+
+// canWatch reports whether requests can be watched now.
+func (r requests) canWatch(now time.Time) bool {
+	return r.wanted && r.problem == "" && !slices.ContainsFunc(r.denied, isToWatch) && !now.Before(r.until)
 }
 
 // setRequests records what was observed. If the tenant, or the watch, was too large meanwhile, it stops the watch.
-func (s *clientSet) setRequests(known, next requests) (isChanged bool) {
+func (s *clientSet) setRequests(known, next requests) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.isSuspended() || s.requests.until.After(known.until) {
 		stopWatches(next.watch)
-		return false
+		return
 	}
 	next.wanted = s.requests.wanted
 	s.requests = next
-	return !slices.Equal(known.denied, next.denied) || known.problem != next.problem
 }
 
 // isToWatch reports whether a right is needed to watch requests.

@@ -14,17 +14,17 @@ const maxQuoted = 256
 
 // FinalizersText says what keeps an object of a tenant that is being deleted.
 func FinalizersText(object client.Object) string {
-	return "it is being deleted and keeps the finalizers " + printable(strings.Join(object.GetFinalizers(), ", "))
+	return "it is being deleted and keeps the finalizers " + Printable(strings.Join(object.GetFinalizers(), ", "))
 }
 
 // RefusalText says why the tenant's API server has not deleted an object. Every error counts, also that of a webhook that fails and of a server that
 // is too busy. Without it: a tenant chooses the one that does not count, and a host that it had never comes back to the pool.
 func RefusalText(err error) string {
-	return "the tenant's API server does not delete it: " + printable(err.Error())
+	return "the tenant's API server does not delete it: " + Printable(err.Error())
 }
 
-// printable shortens a text that the tenant wrote and escapes what cannot be printed.
-func printable(text string) string {
+// Printable shortens a text that the tenant wrote and escapes what cannot be printed.
+func Printable(text string) string {
 	quoted := strconv.QuoteToASCII(v1alpha1.Truncate(text, maxQuoted))
 	return quoted[1 : len(quoted)-1]
 }

@@ -154,7 +154,7 @@ func (n *node) joinInput(files offline.Files, machine *v1alpha1.Machine) *kubele
 func (n *node) addTenant(t *v1alpha1.TenantCluster) {
 	dns := t.NodeDNS()
 	n.in.Node.ClusterDNS, n.in.Node.ClusterDomain, n.in.Node.Networks, n.in.Node.Method = dns.Addresses, dns.Domain, t.Spec.NodeNetworks, t.Spec.Join.Method()
-	n.in.Node.ServerTLSBootstrap = t.Spec.ApprovesServingCertificates()
+	n.in.Node.ServerTLSBootstrap = t.Spec.MustApproveServingCertificates()
 	if n.in.Node.Method.IsKubeadm() {
 		n.placeholders = append(n.placeholders, placeholder{placeholderHash, "the pin of the tenant's certificate authority"})
 	}

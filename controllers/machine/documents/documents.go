@@ -56,7 +56,7 @@ func (n Node) Render(join *kubelet.Join, secrets cloudinit.Secrets) (cloudinit.D
 	if n.Tenant != nil {
 		dns := n.Tenant.NodeDNS()
 		in.Node.ClusterDNS, in.Node.ClusterDomain, in.Node.Networks = dns.Addresses, dns.Domain, n.Tenant.Spec.NodeNetworks
-		in.Node.Method, in.Node.ServerTLSBootstrap = n.Tenant.Spec.Join.Method(), n.Tenant.Spec.ApprovesServingCertificates()
+		in.Node.Method, in.Node.ServerTLSBootstrap = n.Tenant.Spec.Join.Method(), n.Tenant.Spec.MustApproveServingCertificates()
 	}
 	if n.Host != nil {
 		in.Host = cloudinit.HostOf(n.Host.Name, n.Host.Spec.BootMACAddress, n.Host.Labels, n.Host.Annotations)
@@ -128,14 +128,14 @@ func Secrets(ctx context.Context, reader client.Reader, namespace string, plan v
 // Keys of the claim Secret. The token is kept beside the user data that holds it, so that one that ran out can be made again.
 const (
 	KeyUserData    = "userData"
-	KeyNetworkData = "networkData"
+	KeyNetworkData = v1alpha1.KeyNetworkData
 	KeyMetaData    = "metaData"
 	KeyToken       = "bootstrapToken"
 )
 
 // ClaimKey names the claim Secret of a host.
 func ClaimKey(host *metal3.BareMetalHost) types.NamespacedName {
-	return types.NamespacedName{Namespace: host.Namespace, Name: host.Name + "-claim"}
+	return types.NamespacedName{Namespace: host.Namespace, Name: v1alpha1.ClaimSecretName(host.Name)}
 }
 
 // Claim is the claim Secret, with the bootstrap token that the documents hold; an empty token: they hold nothing that is secret.

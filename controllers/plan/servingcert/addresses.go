@@ -15,8 +15,8 @@ type Address struct {
 	Source string
 }
 
-// Is reports whether it is the same address; an IPv4 address in an IPv6 one is that address.
-func (a Address) Is(other netip.Addr) bool { return a.Unmap() == other.Unmap() }
+// isAddr reports whether it is the same address; an IPv4 address in an IPv6 one is that address.
+func (a Address) isAddr(other netip.Addr) bool { return a.Unmap() == other.Unmap() }
 
 // Records is what Ingot knows of the addresses of a host. Nothing of it is written by the node or by a tenant.
 type Records struct {
@@ -39,7 +39,7 @@ func (r Records) Addresses() []Address {
 	var out []Address
 	add := func(source string, texts ...string) {
 		for _, text := range texts {
-			if a, ok := parseAddress(text); ok && !slices.ContainsFunc(out, func(known Address) bool { return known.Is(a) }) {
+			if a, ok := parseAddress(text); ok && !slices.ContainsFunc(out, func(known Address) bool { return known.isAddr(a) }) {
 				out = append(out, Address{a, source})
 			}
 		}

@@ -98,7 +98,7 @@ func addressProblem(parsed *x509.CertificateRequest, m Machine) string {
 	for _, ip := range parsed.IPAddresses {
 		seen, ok := netip.AddrFromSlice(ip)
 		seen = seen.Unmap()
-		known := slices.IndexFunc(m.Addresses, func(a Address) bool { return a.Is(seen) })
+		known := slices.IndexFunc(m.Addresses, func(a Address) bool { return a.isAddr(seen) })
 		if !ok || known < 0 {
 			return fmt.Sprintf("expected the address of its host (%s), seen %s. If the node has that address by right, set the annotation %s of the BareMetalHost to it; "+
 				"else find out who has the node's credentials", listed(m.Addresses), ip, v1alpha1.AnnotationNodeAddresses)
