@@ -63,3 +63,20 @@ func TestKubeadmIsToldTheClusterAndItsAuthority(t *testing.T) {
 		}
 	}
 }
+
+func TestKubeletRequestsItsServingCertificateWhereTheTenantSaysSo(t *testing.T) {
+	for method, path := range map[v1alpha1.JoinMethod]string{
+		v1alpha1.JoinTLSBootstrap: "/etc/kubernetes/kubelet.yaml", v1alpha1.JoinKubeadm: "/etc/kubernetes/ingot-kubeadm-patches/kubeletconfiguration+merge.json",
+		v1alpha1.JoinVCluster: "/etc/kubernetes/ingot-kubeadm-patches/kubeletconfiguration+merge.json",
+	} {
+		in := plain()
+		in.Node.Method, in.Join = method, nil
+		for _, isWanted := range []bool{false, true} {
+			in.Node.ServerTLSBootstrap = isWanted
+			text := strings.ReplaceAll(written(t, in)[path], `"`, "")
+			if text == "" || strings.Contains(text, "serverTLSBootstrap: true") != isWanted {
+				t.Errorf("%s, wanted %t: %s", method, isWanted, text)
+			}
+		}
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/osimage"
 	"github.com/ingot-dev/ingot/controllers/remainingnode"
 	"github.com/ingot-dev/ingot/controllers/rollout"
+	"github.com/ingot-dev/ingot/controllers/servingcert"
 	"github.com/ingot-dev/ingot/controllers/step"
 	"github.com/ingot-dev/ingot/controllers/tenant"
 	"github.com/ingot-dev/ingot/controllers/validation"
@@ -37,6 +38,7 @@ func TestSetupWithManagerReturnsAnErrorThatNamesTheMissingDependencies(t *testin
 		"rollout":       {&rollout.Reconciler{}, "Client APIReader Recorder Clock"},
 		"tenant":        {&tenant.Reconciler{}, "Client APIReader Tenants Recorder Clock"},
 		"validation":    {&validation.Reconciler{}, "Client Tenants Recorder Clock"},
+		"servingcert":   {&servingcert.Reconciler{}, "Client APIReader Tenants Recorder Clock"},
 		"remainingnode": {&remainingnode.Reconciler{}, "Client Tenants Recorder Clock"},
 	} {
 		t.Run(name, func(t *testing.T) {

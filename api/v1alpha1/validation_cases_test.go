@@ -333,5 +333,6 @@ var schemaCases = []struct{ kind, bad, want string }{
 	{"NodeProvider", "{spec: {inspect: Agent}}", "unknown-field"},
 	{"HostRecord", "{status: {wanted: {number: 1, operation: Inspect, inspector: Person, since: '2026-01-01T00:00:00.000000Z', deadline: '2026-01-01T00:00:00.000000Z'}}}", "status.wanted.inspector"},
 	{"TenantCluster", "{spec: {kubeconfigSecretRef: null}}", "spec.kubeconfigSecretRef"},
+	{"TenantCluster", "{spec: {servingCertificates: Approved}}", "spec.servingCertificates"},
 	{"Machine", "{status: {phase: Failed}}", "status.phase"},
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -68,6 +69,13 @@ var makeCall = map[tenantcalls.Call]func(context.Context, *Access) error{
 		_, err := a.Clientset.PolicyV1().PodDisruptionBudgets("default").List(ctx, metav1.ListOptions{Limit: 200})
 		return err
 	},
+	{Verb: "get", Resource: "certificatesigningrequests"}: func(ctx context.Context, a *Access) error {
+		return a.Client.Get(ctx, client.ObjectKey{Name: "n"}, &certificatesv1.CertificateSigningRequest{})
+	},
+	{Verb: "update", Resource: "certificatesigningrequests/approval"}: func(ctx context.Context, a *Access) error {
+		_, err := a.Clientset.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, "n", named(&certificatesv1.CertificateSigningRequest{}), metav1.UpdateOptions{})
+		return err
+	},
 	{Verb: "list", Resource: "daemonsets"}: func(ctx context.Context, a *Access) error { _, err := a.DaemonSets(ctx); return err },
 	{Verb: "get", Resource: "deviceclasses"}: func(ctx context.Context, a *Access) error {
 		return a.Client.Get(ctx, client.ObjectKey{Name: "c"}, &resourcev1.DeviceClass{})
@@ -92,6 +100,7 @@ func named[T client.Object](o T) T {
 var listKinds = map[string][2]string{
 	"nodes": {"Node", "v1"}, "resourceslices": {"ResourceSlice", "resource.k8s.io/v1"}, "secrets": {"Secret", "v1"}, "pods": {"Pod", "v1"},
 	"poddisruptionbudgets": {"PodDisruptionBudget", "policy/v1"}, "daemonsets": {"DaemonSet", "apps/v1"},
+	"certificatesigningrequests": {"CertificateSigningRequest", "certificates.k8s.io/v1"},
 }
 
 // endless is one way in which a tenant answers without end.
@@ -212,10 +221,15 @@ func answerWithoutEnd(t *testing.T, r *Registry, call tenantcalls.Call, way endl
 	key := types.NamespacedName{Namespace: "bad", Name: "endless"}
 	written.Store(0)
 	before := heap()
+	r.WatchRequests(key, true)
 	if err := r.Set(t.Context(), key, configOf(proxy.URL, ca, "", "token: a")); err != nil {
 		t.Fatal(err)
 	}
 	defer r.Remove(key)
+	if call.Resource == "certificatesigningrequests" && do == nil {
+		checkWithoutRequests(t, r, key, before)
+		return
+	}
 	if do != nil {
 		access := usable(t, r, key)
 		isPoisoned.Store(true)
@@ -248,6 +262,30 @@ func answerWithoutEnd(t *testing.T, r *Registry, call tenantcalls.Call, way endl
 		t.Errorf("%d bytes were taken from it", written.Load())
 	}
 	eventually(t, "its memory is let go", func() bool { return heap()-before < 16<<20 })
+}
+
+// checkWithoutRequests sees to it that a tenant is used without its requests for certificates, and that nothing is kept of them: nodes create them.
+func checkWithoutRequests(t *testing.T, r *Registry, key types.NamespacedName, before int64) {
+	t.Helper()
+	var last ServingRequests
+	defer func() { t.Logf("%+v", last) }()
+	eventually(t, "the tenant is used without its requests", func() bool {
+		access, err := r.For(key)
+		if err != nil {
+			return false
+		}
+		last = access.ServingRequests
+		return !last.Watched && strings.Contains(last.Problem, "they are not watched, and are tried again after")
+	})
+	set := r.tenants[key].clients
+	eventually(t, "nothing is kept of them", func() bool {
+		set.account.book.mu.Lock()
+		defer set.account.book.mu.Unlock()
+		_, isKept := set.account.kept[requestKind.plural]
+		// The watch of Nodes goes on, and counts its last event.
+		return !isKept && set.account.arriving < 64<<10
+	})
+	eventually(t, "their memory is let go", func() bool { return heap()-before < 16<<20 })
 }
 
 func heap() int64 {

@@ -25,6 +25,8 @@ var All = []Call{
 	{"get", "namespaces"}, {"get", "services"}, {"get", "configmaps"},
 	{"list", "daemonsets"}, {"get", "deviceclasses"},
 	{"get", "pods"}, {"create", "pods"}, {"delete", "pods"}, {"create", "resourceclaims"}, {"delete", "resourceclaims"},
+	{"create", "selfsubjectaccessreviews"}, {"list", "certificatesigningrequests"}, {"watch", "certificatesigningrequests"},
+	{"get", "certificatesigningrequests"}, {"update", "certificatesigningrequests/approval"},
 }
 
 // Of returns the call that a request is.
