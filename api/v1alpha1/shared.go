@@ -78,6 +78,9 @@ const (
 	// AnnotationInstallation on a BareMetalHost says, as JSON of type Installation, what its Machine has on it. Machines find their hosts by it
 	// after a restore without status.
 	AnnotationInstallation = "ingot.dev/installation"
+	// AnnotationPowerOff on a BareMetalHost of a metal3 provider: Ingot has requested that its server is powered off for the Machine with this uid, and
+	// has not requested it to be on since.
+	AnnotationPowerOff = "ingot.dev/power-off"
 	// AnnotationRetry on a BareMetalHost in error asks for another try; its value is the caller's, a change of it is the request.
 	AnnotationRetry = "ingot.dev/retry"
 	// AnnotationCordoned on a Node: Ingot cordoned it, so Ingot may lift that; the cordon of a person stays.

@@ -103,6 +103,10 @@ func (r *metal3Rig) until(what string, holds func() bool) {
 	r.t.Helper()
 	management.Eventually(r.t, what, func() bool {
 		for name := range r.servers {
+			h := r.bareHost(name)
+			if h.Spec.Image == nil && h.Spec.ConsumerRef != nil && r.servers[name].IsRunning() {
+				r.t.Errorf("host %s has no image any more, and its server runs", name)
+			}
 			r.look(name)
 		}
 		return holds()
@@ -170,5 +174,29 @@ func TestAMachineLivesOnAHostOfABaremetalOperator(t *testing.T) {
 			t.Errorf("after the release the host is %+v, %s", h.Spec, h.Status.Provisioning.State)
 		}
 		t.Log(disk.History())
+	})
+}
+
+// TestAPowerOffIsConfirmedOnlyByAStatusThatIsNewer deletes a Machine when its host is provisioned and the operator has not looked at the power yet.
+func TestAPowerOffIsConfirmedOnlyByAStatusThatIsNewer(t *testing.T) {
+	forEachRelease(t, func(t *testing.T, r *metal3Rig) {
+		r.start()
+		r.addMachine(r.namespace)
+		r.until("the host is provisioned", func() bool { return r.bareHost("server-00").Status.Provisioning.State == metal3.StateProvisioned })
+		if h := r.bareHost("server-00"); h.Status.PoweredOn || !r.servers["server-00"].IsRunning() {
+			t.Fatal("the operator of the tests is to write provisioned before it looks at the power")
+		}
+		if err := server.Client.Delete(t.Context(), r.machine(r.namespace)); err != nil {
+			t.Fatal(err)
+		}
+		management.Eventually(t, "the host is to be powered off", func() bool { return !r.bareHost("server-00").Spec.Online })
+		management.Eventually(t, "the Machine waits for the power-off", func() bool {
+			c := r.condition(r.namespace, v1alpha1.ConditionReady)
+			return c.Reason == v1alpha1.ReasonPoweringOff && strings.Contains(c.Message, "has not confirmed")
+		})
+		if r.bareHost("server-00").Spec.Image == nil {
+			t.Error("the host is deprovisioned while its server runs")
+		}
+		r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
 	})
 }

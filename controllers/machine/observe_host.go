@@ -6,6 +6,8 @@ import (
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,6 +32,7 @@ func (r *Reconciler) observeHost(ctx context.Context, obs *observation) error {
 		return err
 	}
 	facts := lifecycleHost(obs.host, obs.record, obs.machine.ClaimUID())
+	facts.ObservedGeneration = obs.observedGeneration
 	facts.LacksClusterUID = obs.needsClusterUID()
 	if err := r.reportSameServer(ctx, obs, &facts); err != nil {
 		return err
@@ -68,20 +71,9 @@ func (r *Reconciler) hostKey(ctx context.Context, obs *observation) (types.Names
 // readHost reads the host and its record from the cache where every decision is followed by a write under the lock of one of them, or by
 // verifyHost. Otherwise it reads from the API server.
 func (r *Reconciler) readHost(ctx context.Context, key types.NamespacedName, obs *observation) (*metal3.BareMetalHost, *v1alpha1.HostRecord, error) {
-	reader := client.Reader(r.Client)
-	switch obs.machine.Status.Phase {
-	case v1alpha1.MachineClaiming, v1alpha1.MachineReleasing, v1alpha1.MachineDraining:
-		reader = r.APIReader
-	case v1alpha1.MachineValidating:
-		if obs.machine.Status.PowerOff != nil {
-			// An older host would seem to be on already, and the Machine could become Ready before its host is requested to be on.
-			reader = r.APIReader
-		}
-	case v1alpha1.MachineProvisioning:
-		if !obs.facts.Provider.HasRecords {
-			// Only a HostRecord says for which attempt an image was written: an older status would tell of the one before.
-			reader = r.APIReader
-		}
+	reader := r.hostReader(obs)
+	if !obs.facts.Provider.HasRecords && reader == r.APIReader {
+		return r.readServedHost(ctx, key, obs)
 	}
 	host, err := read(ctx, reader, key, &metal3.BareMetalHost{})
 	if err == nil && (host == nil || consumerOf(host, obs.machine.ClaimUID()) != lifecycle.ConsumerMine) && reader != r.APIReader {
@@ -93,6 +85,57 @@ func (r *Reconciler) readHost(ctx context.Context, key types.NamespacedName, obs
 	}
 	record, err := r.readHostRecord(ctx, reader, host)
 	return host, record, err
+}
+
+// hostReader returns the API server itself where an older host would lead to a harmful decision, and the cache otherwise.
+func (r *Reconciler) hostReader(obs *observation) client.Reader {
+	switch obs.machine.Status.Phase {
+	case v1alpha1.MachineClaiming, v1alpha1.MachineReleasing, v1alpha1.MachineDraining:
+		return r.APIReader
+	case v1alpha1.MachineValidating:
+		if obs.machine.Status.PowerOff != nil {
+			// An older host would seem to be on already, and the Machine could become Ready before its host is requested to be on.
+			return r.APIReader
+		}
+	case v1alpha1.MachineProvisioning:
+		if !obs.facts.Provider.HasRecords {
+			// Only a HostRecord says for which attempt an image was written: an older status would tell of the one before.
+			return r.APIReader
+		}
+	}
+	return r.Client
+}
+
+// readServedHost reads a host of a metal3 provider from the API server, with the conditions that newer releases of the baremetal-operator write. The
+// Go type that Ingot is built with may have no field for them.
+func (r *Reconciler) readServedHost(ctx context.Context, key types.NamespacedName, obs *observation) (*metal3.BareMetalHost, *v1alpha1.HostRecord, error) {
+	raw := &unstructured.Unstructured{}
+	raw.SetGroupVersionKind(metal3.GroupVersion.WithKind("BareMetalHost"))
+	raw, err := read(ctx, r.APIReader, key, raw)
+	if err != nil || raw == nil {
+		return nil, nil, err
+	}
+	host := &metal3.BareMetalHost{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, host); err != nil {
+		return nil, nil, fmt.Errorf("read BareMetalHost %s: %w", key, err)
+	}
+	obs.observedGeneration = observedGeneration(raw)
+	record, err := r.readHostRecord(ctx, r.APIReader, host)
+	return host, record, err
+}
+
+// observedGeneration returns the lowest generation that a condition has observed, or nil when there is no condition.
+func observedGeneration(host *unstructured.Unstructured) *int64 {
+	conditions, _, _ := unstructured.NestedSlice(host.Object, "status", "conditions")
+	var lowest *int64
+	for _, c := range conditions {
+		condition, _ := c.(map[string]any)
+		generation, _, _ := unstructured.NestedInt64(condition, "observedGeneration")
+		if lowest == nil || generation < *lowest {
+			lowest = &generation
+		}
+	}
+	return lowest
 }
 
 func (r *Reconciler) readHostRecord(ctx context.Context, reader client.Reader, host *metal3.BareMetalHost) (*v1alpha1.HostRecord, error) {
@@ -221,8 +264,10 @@ func lifecycleHost(h *metal3.BareMetalHost, record *v1alpha1.HostRecord, uid typ
 	facts := lifecycle.Host{
 		Namespace: h.Namespace, Name: h.Name, Generation: h.Generation, Consumer: consumerOf(h, uid), Online: h.Spec.Online,
 		State: h.Status.Provisioning.State, InstalledURL: h.Status.Provisioning.Image.URL,
-		Error: string(h.Status.ErrorType), PoweredOn: h.Status.PoweredOn,
+		Error: string(h.Status.ErrorType), ErrorCount: h.Status.ErrorCount, PoweredOn: h.Status.PoweredOn, OperationalStatus: h.Status.OperationalStatus,
 	}
+	_, facts.RebootRequested = h.Annotations[metal3.RebootAnnotationPrefix]
+	_, facts.PowerOffRequested = h.Annotations[v1alpha1.AnnotationPowerOff]
 	if h.Spec.Image != nil {
 		facts.ImageURL = h.Spec.Image.URL
 	}

@@ -184,8 +184,17 @@ type Host struct {
 	Paused, Detached bool
 	// Deleting is true when the host has a deletion timestamp. It is kept for the Machine that has it.
 	Deleting bool
-	// PoweredOn is status.poweredOn. It is used only for hosts without a HostRecord.
+	// PoweredOn is status.poweredOn. It is used only for hosts without a HostRecord, as are the fields up to ClaimProblem.
 	PoweredOn bool
+	// OperationalStatus is status.operationalStatus.
+	OperationalStatus metal3.OperationalStatus
+	// ErrorCount is status.errorCount.
+	ErrorCount int
+	// ObservedGeneration is the lowest generation that a condition of the status has observed. It is nil where the host has no conditions.
+	ObservedGeneration *int64
+	// PowerOffRequested is true when Ingot has requested the power-off and not the power-on since. RebootRequested is true while the host has the
+	// annotation by which Metal3 reboots it once.
+	PowerOffRequested, RebootRequested bool
 	// ClaimProblem says why the host cannot be claimed now, in placement's words. It is empty when the host can be claimed.
 	ClaimProblem string
 	// Installation is what the host says of its Machine in its annotation ingot.dev/installation. It is nil when it says nothing, or nothing

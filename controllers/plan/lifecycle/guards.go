@@ -88,7 +88,8 @@ func (f Facts) hasImageOnDisk() bool {
 		return false
 	}
 	if !f.mustHaveRecord() {
-		return h.InstalledURL == h.ImageURL
+		// The state is written before the first look at the power. A Machine that went on from it would take a later "off" for a confirmed one.
+		return h.InstalledURL == h.ImageURL && h.PoweredOn
 	}
 	return h.Record != nil && h.Record.Status.Installed != nil &&
 		h.Record.Status.Installed.MachineUID == f.Machine.UID && h.Record.Status.Installed.Attempt == f.Machine.Status.Attempt
@@ -105,7 +106,7 @@ func (f Facts) isPoweredOff() bool {
 		return false
 	}
 	if !f.mustHaveRecord() {
-		return !h.PoweredOn
+		return !h.PoweredOn && h.isPowerCurrent()
 	}
 	// An Off that was observed for an older generation may be older than the request: the server may have been powered on since.
 	return h.Record != nil && h.Record.Status.Power != nil && h.Record.Status.Power.State == string(hardware.PowerOff) &&
@@ -119,11 +120,11 @@ func (f Facts) isNodeGone() bool { return f.Tenant.Reachable && !f.hasOwnNode() 
 
 func (f Facts) isHostReturnable() bool {
 	h := f.Host
+	if h.Record == nil {
+		return !f.Provider.HasRecords && h.isBack() && !h.PoweredOn
+	}
 	if h.ImageURL != "" || h.Error != "" || (h.State != metal3.StateAvailable && h.State != metal3.StateReady) {
 		return false
-	}
-	if h.Record == nil {
-		return !f.Provider.HasRecords
 	}
 	r := h.Record.Status
 	if r.Wanted.IsOpen() {
@@ -189,8 +190,7 @@ func (f Facts) canHaveBooted() bool {
 // canTakeImage reports whether the host can be requested to install another image. A host with a HostRecord always can; a
 // baremetal-operator installs only on what it has deprovisioned.
 func (f Facts) canTakeImage() bool {
-	h := f.Host
-	return f.mustHaveRecord() || h.ImageURL == "" && h.Error == "" && (h.State == metal3.StateAvailable || h.State == metal3.StateReady)
+	return f.mustHaveRecord() || f.Host.isBack()
 }
 
 // hostName returns namespace/name of the host that the Machine has or claims.

@@ -12,7 +12,7 @@ import (
 
 // hostProblem returns the reason why the host's controller does not continue.
 func (s scope) hostProblem() (reason, message string) {
-	h := s.Host
+	h, hostError := s.Host, s.hostError()
 	switch {
 	case h.Record != nil && !s.Provider.Found:
 		return v1alpha1.ReasonProviderNotFound, fmt.Sprintf("no NodeProvider has the host namespace %s, so nobody drives the BMC of host %s: create it again with spec.hostNamespace: %s", h.Namespace, s.hostName(), h.Namespace)
@@ -20,11 +20,11 @@ func (s scope) hostProblem() (reason, message string) {
 		return v1alpha1.ReasonHostPaused, "host " + s.hostName() + " is paused: remove its annotation " + metal3.PausedAnnotation
 	case h.Detached:
 		return v1alpha1.ReasonHostDetached, "host " + s.hostName() + " is detached: remove its annotation " + metal3.DetachedAnnotation
-	case h.Error != "" && h.ErrorReason == v1alpha1.ReasonHardwareInsufficient:
+	case hostError != "" && h.ErrorReason == v1alpha1.ReasonHardwareInsufficient:
 		return h.ErrorReason, s.hardwareProblem()
-	case h.Error != "" && h.ErrorReason != "":
+	case hostError != "" && h.ErrorReason != "":
 		return h.ErrorReason, "host " + s.hostName() + ": " + failureKind(h.ErrorReason) + detailsHint
-	case h.Error != "":
+	case hostError != "":
 		return v1alpha1.ReasonHostError, fmt.Sprintf("host %s reports a %s%s", s.hostName(), h.Error, detailsHint)
 	default:
 		return "", ""

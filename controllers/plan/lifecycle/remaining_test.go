@@ -198,6 +198,7 @@ func TestAHostWithoutARecordNamesTheNodeThatRemains(t *testing.T) {
 	off(&f)
 	erased(&f)
 	f.Host.Record, f.Provider.HasRecords, f.Secret = nil, false, Secret{}
+	f.Host.PoweredOn, f.Host.InstalledURL = false, ""
 	unreachable(&f)
 	late(&f)
 	d := Plan(f)

@@ -314,7 +314,7 @@ func TestAHostWithoutARecordIsDeprovisionedBeforeItTakesTheNextImage(t *testing.
 	w.sync()
 	f, _, _ := w.facts(w.machines[0])
 	f.Provider.HasRecords, f.Host.Record, f.Node = false, nil, Node{}
-	f.Host.Online, f.Host.PoweredOn, f.Host.InstalledURL = false, false, f.Host.ImageURL
+	f.Host.Online, f.Host.PoweredOn, f.Host.PowerOffRequested = false, false, true
 	begun := metav1.NewMicroTime(w.now)
 	f.Machine.Status.PowerOffRequestedAt = &begun
 	for _, c := range []struct {
@@ -328,7 +328,7 @@ func TestAHostWithoutARecordIsDeprovisionedBeforeItTakesTheNextImage(t *testing.
 		{metal3.StateAvailable, "", "", v1alpha1.MachineProvisioning},
 	} {
 		host := *f.Host
-		host.State, host.ImageURL = c.state, c.image
+		host.State, host.ImageURL, host.InstalledURL = c.state, c.image, c.image
 		f.Host = &host
 		d := Plan(f)
 		action := ActionKind("")

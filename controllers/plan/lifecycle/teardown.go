@@ -141,8 +141,11 @@ func (s scope) planPowerOffTimestamp() result {
 }
 
 func (s scope) planPowerOff() result {
-	if !s.Host.Online {
+	switch h := s.Host; {
+	case s.mustHaveRecord() && !h.Online, !s.mustHaveRecord() && !h.Online && (h.PowerOffRequested || h.ObservedGeneration != nil):
 		return done
+	case !s.mustHaveRecord() && !h.isPowerManaged():
+		return s.waitForPowerState()
 	}
 	return actionResult(Action{Kind: PowerOff}, s.powerOffReport())
 }
@@ -152,8 +155,12 @@ func (s scope) powerOffReport() report {
 }
 
 func (s scope) waitForPowerOff() result {
-	if s.guards.isPoweredOff(s.Facts) {
+	switch {
+	case s.guards.isPoweredOff(s.Facts):
 		return done
+	case !s.mustHaveRecord() && s.Host.ImageURL == "" && !s.Host.isPowerManaged():
+		// The power-off was confirmed before the host was deprovisioned, and is confirmed again when the operator looks at its power again.
+		return s.planDeprovisionForNextImage()
 	}
 	reason, message := s.hostProblem()
 	if reason == "" {
