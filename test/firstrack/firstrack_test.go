@@ -163,6 +163,9 @@ func (s *site) checkNode(name string) {
 	if gpus := node.Status.Allocatable["nvidia.com/gpu"]; gpus.Value() != 8 {
 		s.t.Errorf("the node has %s GPUs", gpus.String())
 	}
+	if usable, all := node.Status.Allocatable.Cpu(), node.Status.Capacity.Cpu(); usable.Cmp(*all) >= 0 {
+		s.t.Errorf("kubelet reserves nothing by default: of %s CPUs pods can have %s", all.String(), usable.String())
+	}
 	violations, err := s.watch.Violations()
 	if err != nil || len(violations) > 0 {
 		s.t.Errorf("%v %v", violations, err)

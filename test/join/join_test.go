@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
 	kubeletfiles "github.com/ingot-dev/ingot/cloudinit/kubelet"
+	"github.com/ingot-dev/ingot/controllers/plan/verdict"
 	"github.com/ingot-dev/ingot/test/management"
 	"github.com/ingot-dev/ingot/test/require"
 )
@@ -72,6 +74,8 @@ networking: {dnsDomain: tenant.example, serviceSubnet: 10.96.0.0/16}
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 cgroupDriver: cgroupfs
+maxPods: 60
+systemReserved: {cpu: 11m, memory: 22Mi}
 `
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -99,12 +103,13 @@ func newToken(t *testing.T, id string, method v1alpha1.JoinMethod) string {
 	return id + "." + secret
 }
 
-// settings are kubelet's on a machine that it does not have for itself.
+// settings are kubelet's on a machine that it does not have for itself, and what a NodeType would set.
 func settings(t *testing.T, port int) []byte {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{
 		"port": port, "cgroupDriver": "cgroupfs", "failCgroupV1": false, "failSwapOn": false, "cgroupsPerQOS": false, "enforceNodeAllocatable": []string{"none"},
-		"evictionHard": map[string]string{"memory.available": "1Mi"}, "kubeReserved": nil, "systemReserved": nil,
+		"evictionHard": map[string]string{"memory.available": "1Mi", "nodefs.available": "1%"}, "topologyManagerPolicy": "restricted",
+		"kubeReserved": map[string]string{"memory": "33Mi", "ephemeral-storage": "1Gi"}, "systemReserved": map[string]string{"ephemeral-storage": "500Mi"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -143,9 +148,12 @@ func joinNode(t *testing.T, programs, id string, method v1alpha1.JoinMethod) {
 		Kubelet: cloudinit.KubeletInput{Version: "1.37.0", Members: settings(t, port)},
 		Node: cloudinit.NodeInput{
 			Labels: map[string]string{"team": "research"}, Taints: []corev1.Taint{{Key: "dedicated", Value: "research", Effect: corev1.TaintEffectNoExecute}},
-			ClusterDNS: []string{"10.96.0.10"}, ClusterDomain: "tenant.example", Method: method,
+			ClusterDNS: []string{"10.96.0.53"}, ClusterDomain: "nodes.example", Method: method,
 		},
 		Join: &kubeletfiles.Join{Endpoint: server.Cluster.Endpoint(), CA: server.Cluster.CA(), Token: newToken(t, id, method)},
+	}
+	if method == v1alpha1.JoinVCluster {
+		in.Node.ClusterDNS, in.Node.ClusterDomain = nil, "" // the TenantCluster says nothing, and the cluster's own stays
 	}
 	documents, err := cloudinit.Render(in)
 	if err != nil {
@@ -182,6 +190,35 @@ func joinNode(t *testing.T, programs, id string, method v1alpha1.JoinMethod) {
 		t.Fatal("no Node registers")
 	}
 	checkSettings(ctx, t, port, in)
+	checkAllocatable(ctx, t, clients, in)
+}
+
+// checkAllocatable judges what the kubelet leaves to pods: as the settings that it was given say, and not as others do.
+func checkAllocatable(ctx context.Context, t *testing.T, clients kubernetes.Interface, in cloudinit.Input) {
+	t.Helper()
+	node, err := clients.CoreV1().Nodes().Get(ctx, in.Machine.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}} // there is no network for pods
+	judge := func(members string) string {
+		capacity := node.Status.Capacity
+		expected := v1alpha1.NodeExpectation{CPU: capacity.Cpu(), Memory: capacity.Memory(), EphemeralStorage: capacity.StorageEphemeral()}
+		var out []string
+		for _, c := range verdict.Judge(verdict.Input{Node: node, Expectation: expected, Kubelet: []byte(members)}).Verdict.Checks {
+			if strings.HasPrefix(c.Name, verdict.PrefixAllocatable) {
+				out = append(out, strings.TrimPrefix(c.Name, verdict.PrefixAllocatable)+" "+string(c.Result))
+			}
+		}
+		return strings.Join(out, ", ")
+	}
+	own := string(in.Kubelet.Members)
+	if got := judge(own); got != "cpu Pass, memory Pass, ephemeral-storage Pass" {
+		t.Errorf("%s: capacity %v, allocatable %v", got, node.Status.Capacity, node.Status.Allocatable)
+	}
+	if got := judge(strings.Replace(own, "500Mi", "510Mi", 1)); got != "cpu Pass, memory Pass, ephemeral-storage Fail" {
+		t.Errorf("with 10Mi more: %s: capacity %v, allocatable %v", got, node.Status.Capacity, node.Status.Allocatable)
+	}
 }
 
 // checkNode checks the Node as it was created: nothing has touched it since.
@@ -222,7 +259,30 @@ func checkSettings(ctx context.Context, t *testing.T, port int, in cloudinit.Inp
 		return response.StatusCode == http.StatusOK && json.NewDecoder(response.Body).Decode(&answer) == nil
 	})
 	c := answer.Config
-	if !slices.Equal(c.ClusterDNS, in.Node.ClusterDNS) || c.ClusterDomain != in.Node.ClusterDomain || !c.RotateCertificates || c.ProviderID != "ingot://4be1a5a0/2" {
+	dns, domain := in.Node.ClusterDNS, in.Node.ClusterDomain
+	if in.Node.Method == v1alpha1.JoinVCluster {
+		dns, domain = []string{"10.96.0.10"}, "tenant.example"
+	}
+	if !slices.Equal(c.ClusterDNS, dns) || c.ClusterDomain != domain || !c.RotateCertificates || c.ProviderID != "ingot://4be1a5a0/2" {
 		t.Errorf("DNS %v, domain %s, rotation %v, providerID %s", c.ClusterDNS, c.ClusterDomain, c.RotateCertificates, c.ProviderID)
+	}
+	checkReservation(t, c, in.Node.Method)
+}
+
+// checkReservation checks what wins: the NodeType's settings over all, then those of a cluster that kubeadm made, then the defaults by size.
+func checkReservation(t *testing.T, c kubeletconfig.KubeletConfiguration, method v1alpha1.JoinMethod) {
+	t.Helper()
+	if c.TopologyManagerPolicy != "restricted" || c.KubeReserved["memory"] != "33Mi" || c.EvictionHard["memory.available"] != "1Mi" {
+		t.Errorf("the NodeType's settings: topologyManagerPolicy %s, kubeReserved %v, evictionHard %v", c.TopologyManagerPolicy, c.KubeReserved, c.EvictionHard)
+	}
+	if c.KubeReserved["cpu"] == "" {
+		t.Errorf("the defaults beside them: kubeReserved %v", c.KubeReserved)
+	}
+	pods, fromCluster := int32(110), c.SystemReserved["cpu"] == "11m" && c.SystemReserved["memory"] == "22Mi"
+	if method.IsKubeadm() {
+		pods = 60
+	}
+	if c.MaxPods != pods || fromCluster != method.IsKubeadm() || c.SystemReserved["cpu"] == "" {
+		t.Errorf("the cluster's settings: maxPods %d, systemReserved %v", c.MaxPods, c.SystemReserved)
 	}
 }

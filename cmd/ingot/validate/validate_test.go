@@ -102,9 +102,9 @@ func TestTheProviderMustBeServedAndWriteTheImage(t *testing.T) {
 
 func TestSettingsOfKubeletNeedAJoinThatAppliesThem(t *testing.T) {
 	const endpoint = `tlsBootstrap: {endpoint: "https://research.example.com:6443"}`
-	text := strings.Replace(all(t, endpoint, "script: {secretRef: {name: join}}"), "  displayName: 8x H100, whole GPUs\n", "  displayName: 8x H100, whole GPUs\n  kubelet: {maxPods: 64}\n", 1)
+	text := all(t, endpoint, "script: {secretRef: {name: join}}")
 	status, stdout, stderr := validate(text, "-f", "-")
-	const want = ": NodePool research/training: spec.tenantClusterRef.name: spec.kubelet of the NodeType cannot be applied by the join script of the TenantCluster"
+	const want = ": NodePool research/notebooks: spec.tenantClusterRef.name: spec.kubelet of the NodeType cannot be applied by the join script of the TenantCluster"
 	if status != cli.ExitFailed || strings.Count(stdout, "\n") != 1 || !strings.Contains(stdout, want) || !strings.HasSuffix(stdout, "(join/kubelet)\n") {
 		t.Errorf("want one line with %q, got status %d\n%s%s", want, status, stdout, stderr)
 	}

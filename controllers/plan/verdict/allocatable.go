@@ -34,6 +34,8 @@ type reservation struct {
 	SystemReserved     map[string]string `json:"systemReserved"`
 	EvictionHard       map[string]string `json:"evictionHard"`
 	ReservedSystemCPUs string            `json:"reservedSystemCPUs"`
+	MaxPods            int64             `json:"maxPods"`
+	PodsPerCore        int64             `json:"podsPerCore"`
 }
 
 // checkAllocatable compares what pods can have with the capacity less what spec.kubelet reserves. Without it: kubelet does not read its settings, or the
@@ -59,8 +61,25 @@ func checkAllocatable(in Input) []v1alpha1.Check {
 		}
 		out = append(out, allocatableCheck(in.Node, r.name, usable, parts))
 	}
-	return out
+	return append(out, checkMaxPods(in.Node, set)...)
 }
+
+// checkMaxPods compares how many pods the node takes with spec.kubelet, if that says it (pkg/kubelet/nodestatus/setters.go).
+func checkMaxPods(node *corev1.Node, set reservation) []v1alpha1.Check {
+	cpus, observed := node.Status.Capacity[corev1.ResourceCPU], node.Status.Allocatable[corev1.ResourcePods]
+	if set.MaxPods <= 0 || cpus.IsZero() {
+		return nil
+	}
+	expected := set.MaxPods
+	if set.PodsPerCore > 0 {
+		expected = min(expected, set.PodsPerCore*cpus.Value())
+	}
+	return single(newCheck(PrefixAllocatable+string(corev1.ResourcePods), strconv.FormatInt(expected, 10), observed.String(), observed.Value() == expected,
+		"kubelet does not read spec.kubelet.maxPods, or something wins over it. "+whereSettingsAre))
+}
+
+// whereSettingsAre is where to look when kubelet does not do what its settings say.
+const whereSettingsAre = "On the node: systemctl cat kubelet, for its --config-dir; ls /etc/kubernetes/kubelet.conf.d; journalctl -u kubelet"
 
 // parts are what spec.kubelet says of the reservation of one resource.
 type parts struct {
@@ -152,7 +171,7 @@ func allocatableCheck(node *corev1.Node, name corev1.ResourceName, usable resour
 	switch {
 	case observed.Cmp(most) > 0:
 		c.Result = v1alpha1.CheckFail
-		c.Hint = fmt.Sprintf("of a capacity of %s kubelet does not keep what %s says. On the node: systemctl cat kubelet, for its --config-dir; ls /etc/kubernetes/kubelet.conf.d; journalctl -u kubelet", capacity.String(), from)
+		c.Hint = fmt.Sprintf("of a capacity of %s kubelet does not keep what %s says. %s", capacity.String(), from, whereSettingsAre)
 	case observed.Cmp(least) < 0 || observed.Sign() <= 0:
 		c.Result = v1alpha1.CheckFail
 		c.Hint = fmt.Sprintf("of a capacity of %s more is kept from pods than %s says: look for kubeReserved, systemReserved and evictionHard in kubelet's --config on the node, in the ConfigMap "+

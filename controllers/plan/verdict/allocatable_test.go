@@ -16,7 +16,7 @@ func quantityOf(text string) *resource.Quantity { q := resource.MustParse(text);
 func allocatableNode(cpu, memory string) *corev1.Node {
 	return &corev1.Node{Status: corev1.NodeStatus{
 		Capacity:    corev1.ResourceList{"cpu": resource.MustParse("96"), "memory": resource.MustParse("1000Gi"), "ephemeral-storage": resource.MustParse("1000Gi")},
-		Allocatable: corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory), "ephemeral-storage": resource.MustParse("900Gi")},
+		Allocatable: corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory), "ephemeral-storage": resource.MustParse("900Gi"), "pods": resource.MustParse("250")},
 	}}
 }
 
@@ -31,7 +31,7 @@ func TestAllocatableIsJudgedWithTheReservationInMind(t *testing.T) {
 		want []string
 	}{
 		"nothing is promised or set":               {node: allocatableNode("0", "0")},
-		"settings of something else":               {kubelet: `{"maxPods": 64, "kubeReserved": {"pid": "1000"}}`, node: allocatableNode("0", "0")},
+		"settings of something else":               {kubelet: `{"podPidsLimit": 64, "kubeReserved": {"pid": "1000"}}`, node: allocatableNode("0", "0")},
 		"the defaults":                             {promise, "", allocatableNode("95350m", "980Gi"), []string{"allocatable/cpu Pass 48 to 96", "allocatable/memory Pass 500Gi to 1000Gi"}},
 		"nothing is left":                          {promise, "", allocatableNode("0", "0"), []string{"allocatable/cpu Fail 48 to 96", "allocatable/memory Fail 500Gi to 1000Gi"}},
 		"more than there is":                       {promise, "", allocatableNode("97", "1001Gi"), []string{"allocatable/cpu Fail 48 to 96", "allocatable/memory Fail 500Gi to 1000Gi"}},
@@ -44,6 +44,9 @@ func TestAllocatableIsJudgedWithTheReservationInMind(t *testing.T) {
 		"a part is set and was not read":           {kubelet: `{"kubeReserved": {"memory": "8Gi"}}`, node: allocatableNode("96", "995Gi"), want: []string{"allocatable/memory Fail 500Gi to 992Gi"}},
 		"CPUs by their numbers":                    {kubelet: `{"reservedSystemCPUs": "0-3, 48-51,95", "kubeReserved": {"cpu": "1"}}`, node: allocatableNode("87", "1Gi"), want: []string{"allocatable/cpu Pass 87"}},
 		"CPUs by their numbers, not read":          {kubelet: `{"reservedSystemCPUs": "0-3", "kubeReserved": {"cpu": "1"}}`, node: allocatableNode("95", "1Gi"), want: []string{"allocatable/cpu Fail 92"}},
+		"pods":                                     {kubelet: `{"maxPods": 250}`, node: allocatableNode("96", "1Gi"), want: []string{"allocatable/pods Pass 250"}},
+		"pods, not read":                           {kubelet: `{"maxPods": 64}`, node: allocatableNode("96", "1Gi"), want: []string{"allocatable/pods Fail 64"}},
+		"pods by the number of CPUs":               {kubelet: `{"maxPods": 900, "podsPerCore": 3}`, node: allocatableNode("96", "1Gi"), want: []string{"allocatable/pods Fail 288"}},
 		"the disk": {kubelet: `{"kubeReserved": {"ephemeral-storage": "10Gi"}, "systemReserved": {"ephemeral-storage": "40Gi"}, "evictionHard": {"nodefs.available": "5%"}}`,
 			node: allocatableNode("96", "1Gi"), want: []string{"allocatable/ephemeral-storage Pass 900Gi"}},
 	} {
