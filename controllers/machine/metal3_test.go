@@ -37,6 +37,7 @@ func newMetal3Rig(t *testing.T, conditions bool) *metal3Rig {
 	t.Helper()
 	r := &metal3Rig{rig: newRig(t, 0), servers: map[string]*baremetaloperator.SimulatedServer{}}
 	r.serveMetal3()
+	t.Cleanup(r.describe)
 	if conditions {
 		if err := baremetaloperator.AddConditions(t.Context(), server.Client); err != nil {
 			t.Fatal(err)
@@ -53,6 +54,20 @@ func newMetal3Rig(t *testing.T, conditions bool) *metal3Rig {
 	})
 	r.addServed("server-00")
 	return r
+}
+
+// describe logs what the Machine and the hosts say when the test has failed.
+func (r *metal3Rig) describe() {
+	if !r.t.Failed() {
+		return
+	}
+	m, hosts := &v1alpha1.Machine{}, &metal3.BareMetalHostList{}
+	_ = server.Client.Get(context.Background(), r.key(r.namespace), m)
+	_ = server.Client.List(context.Background(), hosts, client.InNamespace(r.namespace))
+	r.t.Logf("the Machine is %s: %+v", m.Status.Phase, m.Status.Conditions)
+	for _, h := range hosts.Items {
+		r.t.Logf("host %s: annotations %v, spec %+v, status %+v", h.Name, h.Annotations, h.Spec, h.Status)
+	}
 }
 
 // addServed adds a host and lets the operator make it available.
@@ -199,4 +214,66 @@ func TestAPowerOffIsConfirmedOnlyByAStatusThatIsNewer(t *testing.T) {
 		}
 		r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
 	})
+}
+
+// failInstallation brings a Machine to a host whose installation has failed as often as its operator tries it. The host is available then, and its
+// error stays.
+func (r *metal3Rig) failInstallation() {
+	r.t.Helper()
+	r.servers["server-00"].Fail(baremetaloperator.Deploying, -1)
+	r.start()
+	r.addMachine(r.namespace)
+	r.until("the operator has given up", func() bool {
+		s := r.bareHost("server-00").Status
+		return s.Provisioning.State == metal3.StateAvailable && s.ErrorType == metal3.ProvisioningError
+	})
+	r.servers["server-00"].Fail(baremetaloperator.Deploying, 0)
+}
+
+func TestAHostWhoseInstallationFailedTakesTheCorrectedImage(t *testing.T) {
+	forEachRelease(t, func(t *testing.T, r *metal3Rig) {
+		next := r.addRevision(2, "1.37.0")
+		r.failInstallation()
+		r.want(r.namespace, next)
+		r.join()
+		if url := r.servers["server-00"].Disk().URL; !strings.HasSuffix(url, "image-2.raw.zst") {
+			t.Errorf("the server has %s", url)
+		}
+	})
+}
+
+func TestAHostWhoseInstallationFailedIsReleasedAndClaimedAgain(t *testing.T) {
+	forEachRelease(t, func(t *testing.T, r *metal3Rig) {
+		r.failInstallation()
+		if err := server.Client.Delete(t.Context(), r.machine(r.namespace)); err != nil {
+			t.Fatal(err)
+		}
+		r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
+		if h := r.bareHost("server-00"); h.Spec.ConsumerRef != nil || h.Status.ErrorType != metal3.ProvisioningError {
+			t.Errorf("the host is %v's and has the error %q", h.Spec.ConsumerRef, h.Status.ErrorType)
+		}
+		r.addMachine(r.namespace)
+		r.join()
+	})
+}
+
+// TestAnAvailableHostThatIsOnIsClaimed takes a host of a site that keeps its hosts online, and not one that is never powered off.
+func TestAnAvailableHostThatIsOnIsClaimed(t *testing.T) {
+	r := newMetal3Rig(t, true)
+	r.remove("server-00")
+	delete(r.servers, "server-00")
+	r.addServed("server-01", func(h *metal3.BareMetalHost) { h.Spec.Online, h.Spec.DisablePowerOff = true, true })
+	r.start()
+	r.addMachine(r.namespace)
+	management.Eventually(t, "the host that is never powered off is passed over", func() bool {
+		return strings.Contains(r.condition(r.namespace, v1alpha1.ConditionClaimed).Message, "1 never powered off (spec.disablePowerOff)")
+	})
+	r.addServed("server-02", func(h *metal3.BareMetalHost) { h.Spec.Online = true })
+	if !r.bareHost("server-02").Status.PoweredOn {
+		r.until("the operator has powered the host on", func() bool { return r.bareHost("server-02").Status.PoweredOn })
+	}
+	r.join()
+	if host := r.machine(r.namespace).Status.HostRef.Name; host != "server-02" {
+		t.Errorf("the Machine has %s", host)
+	}
 }

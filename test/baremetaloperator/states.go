@@ -196,7 +196,13 @@ func (o *Operator) manageAvailable(ctx context.Context, r *round) (outcome, erro
 	if mode, isSet := r.Annotations[metal3.InspectAnnotationPrefix]; isSet && mode != metal3.InspectAnnotationValueDisabled {
 		return o.changeState(r, metal3.StateInspecting), nil
 	}
-	if r.NeedsProvisioning() && !o.hasFailedTooOften(r) {
+	if r.Spec.Image == nil {
+		o.forgetFailures(r)
+	}
+	switch {
+	case r.NeedsProvisioning() && o.hasFailedTooOften(r):
+		return wait(lookInterval), nil // the error stays, and the power is left as it is
+	case r.NeedsProvisioning():
 		clearError(r, metal3.OperationalStatusOK)
 		return o.changeState(r, metal3.StateProvisioning), nil
 	}

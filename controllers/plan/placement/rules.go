@@ -55,6 +55,8 @@ const (
 	InUse Reason = "InUse"
 	// PoweredOn means that the host is on although nobody has claimed it, or that its power state is not known.
 	PoweredOn Reason = "PoweredOn"
+	// StaysOn means that the host has disablePowerOff, so that its power-off can never be confirmed.
+	StaysOn Reason = "StaysOn"
 	// NoRecord means that the host has no HostRecord yet.
 	NoRecord Reason = "NoRecord"
 	// NotReleased means that the Machine that had the host has not returned it yet.
@@ -74,7 +76,7 @@ var kinds = map[Reason]string{
 	OtherName: "not the one that spec.hostName pins", OtherProvider: "of another NodeProvider", LabelsDiffer: "without the labels that the NodeType selects",
 	OtherZone: "in another zone", HardwareDiffers: "of another hardware class", HardwareInsufficient: "without hardware that the NodeType requires", Claimed: "taken", Deleting: "being deleted", Paused: "paused",
 	Detached: "detached", SameServer: "registered twice", InError: "in error", NotAvailable: "not ready to be claimed", InUse: "used by hand",
-	PoweredOn: "not known to be off", NoRecord: "not observed yet", NotReleased: "still being given back", EraseUnfinished: "waiting for an erase",
+	PoweredOn: "not known to be off", StaysOn: "never powered off (spec.disablePowerOff)", NoRecord: "not observed yet", NotReleased: "still being given back", EraseUnfinished: "waiting for an erase",
 	Busy: "at work", OtherTenant: "not erased since another tenant",
 	ClusterUnknown: "not erased since a tenant of that name whose cluster is not known",
 }
@@ -173,7 +175,13 @@ func isInError(host *metal3.BareMetalHost) bool {
 	return host.Status.OperationalStatus == metal3.OperationalStatusError || host.Status.ErrorType != ""
 }
 
-func checkError(_ Request, f HostFacts) Evaluation {
+// checkError accepts a host of a metal3 provider whose installation has failed and was undone. Its baremetal-operator clears that error with the next
+// installation, and not before.
+func checkError(r Request, f HostFacts) Evaluation {
+	s := f.Host.Status
+	if !hasRecords(r) && s.ErrorType == metal3.ProvisioningError && s.Provisioning.State == metal3.StateAvailable && s.Provisioning.Image.URL == "" && f.Host.Spec.Image == nil {
+		return Evaluation{}
+	}
 	return rejectIf(isInError(f.Host), InError, "is in error: %s", v1alpha1.Truncate(cmp.Or(f.Host.Status.ErrorMessage, string(f.Host.Status.ErrorType)), maxQuoted))
 }
 
@@ -188,7 +196,13 @@ func checkImage(_ Request, f HostFacts) Evaluation {
 
 // checkPower uses the power state of the record where there is one, because that distinguishes unknown from off. Without it: a host whose BMC
 // does not answer counts as off and is claimed. It still runs the node of the tenant before it, or cannot be installed at all.
-func checkPower(_ Request, f HostFacts) Evaluation {
+//
+// The power of a metal3 provider's host says nothing: its baremetal-operator powers on what is available with spec.online, and installs it as it is. A
+// host that it never powers off is passed over.
+func checkPower(r Request, f HostFacts) Evaluation {
+	if !hasRecords(r) {
+		return rejectIf(f.Host.Spec.DisablePowerOff, StaysOn, "has spec.disablePowerOff, and a Machine's server must be powered off before its disk is written again: remove that, or leave the host to others")
+	}
 	if f.Record != nil && f.Record.Status.Power != nil && !f.Host.Status.PoweredOn {
 		state := f.Record.Status.Power.State
 		return rejectIf(state != string(hardware.PowerOff), PoweredOn, "is not known to be off: power state %s", state)
