@@ -93,7 +93,7 @@ func TestCloudInitReadsTheGoldenFiles(t *testing.T) {
 		"ipv6-dhcp.network_data.json/boot0":     `{"dhcp6": true, "dns": [], "match": {"macaddress": "52:54:00:aa:bb:01"}, "set-name": "boot0"}`,
 		"ipv6.network_data.json/boot0":          `{"addresses": ["fd00:20::17/64"], "dns": [], "match": {"macaddress": "52:54:00:aa:bb:01"}, "routes": [{"to": "::/0", "via": "fd00:20::1"}], "set-name": "boot0"}`,
 	}
-	for _, same := range []string{"joined", "flatcar", "openshift"} {
+	for _, same := range []string{"joined", "flatcar", "openshift", "script"} {
 		want[same+".network_data.json/boot0"] = want["full.network_data.json/boot0"]
 	}
 	for _, link := range []string{"eno1", "eno2", "bond0", "bond0.120"} {

@@ -32,7 +32,8 @@
 //	/etc/kubernetes/ingot-node-ip                        a program that finds the node's own address, where nodeNetworks is set
 //
 // A node that kubeadm joins gets, instead of the first three, kubeadm's configuration with the token, a patch of the cluster's KubeletConfiguration and
-// the unit ingot-kubeadm-join.service; kubeadm writes kubelet's configuration and starts it.
+// the unit ingot-kubeadm-join.service; kubeadm writes kubelet's configuration and starts it. A node that a script joins gets the script, its environment
+// and the unit ingot-join-script.service (package kubelet/script), and no drop-in of kubelet's unit.
 //
 // The name of the drop-in sorts after 10-kubeadm.conf of the Kubernetes packages. Otherwise their command line would take precedence.
 package cloudinit

@@ -7,6 +7,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit/ignition"
 	"github.com/ingot-dev/ingot/cloudinit/kubelet"
+	"github.com/ingot-dev/ingot/cloudinit/kubelet/script"
 	"github.com/ingot-dev/ingot/cloudinit/network"
 )
 
@@ -60,6 +61,9 @@ func ignitionConfig(in Input) (ignition.Config, error) {
 
 // nodeUnits returns the units that join the node. The files have their content.
 func nodeUnits(in Input) []v1alpha1.SystemdUnit {
+	if in.Node.Method == v1alpha1.JoinScript {
+		return []v1alpha1.SystemdUnit{{Name: script.Unit}}
+	}
 	out := []v1alpha1.SystemdUnit{{Name: kubeletUnit}}
 	if in.Node.Method.IsKubeadm() {
 		out = append(out, v1alpha1.SystemdUnit{Name: kubelet.JoinUnit})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit/kubelet"
+	"github.com/ingot-dev/ingot/cloudinit/kubelet/script"
 	"github.com/ingot-dev/ingot/cloudinit/network"
 )
 
@@ -99,8 +100,12 @@ func nodeOf(in Input) kubelet.Node {
 	labels := map[string]string{}
 	maps.Copy(labels, in.Node.Labels)
 	maps.Copy(labels, in.Plan.NodeLabels)
+	var units []string
+	for _, u := range in.Plan.Units {
+		units = append(units, u.Name)
+	}
 	return kubelet.Node{
-		Name: in.Machine.Name, ProviderID: v1alpha1.ProviderID(types.UID(in.Machine.UID), in.Machine.Attempt),
+		Units: units, Name: in.Machine.Name, ProviderID: v1alpha1.ProviderID(types.UID(in.Machine.UID), in.Machine.Attempt),
 		Gate: in.Gate, Labels: labels, Taints: in.Node.Taints, Version: in.Kubelet.Version, Members: in.Kubelet.Members,
 		ClusterDNS: in.Node.ClusterDNS, ClusterDomain: in.Node.ClusterDomain, Networks: in.Node.Networks, Method: in.Node.Method,
 		ServerTLSBootstrap: in.Node.ServerTLSBootstrap,
@@ -164,6 +169,9 @@ func runCommands(in Input) []*yaml.Node {
 	if in.Node.Method.IsKubeadm() {
 		// kubeadm waits for the API server for minutes, and tries again: the users' commands that cloud-init runs at the end do not wait for it.
 		return append(out, command("systemctl", "enable", "kubelet", kubelet.JoinUnit), command("systemctl", "start", "--no-block", kubelet.JoinUnit))
+	}
+	if in.Node.Method == v1alpha1.JoinScript {
+		return append(out, command("systemctl", "enable", script.Unit), command("systemctl", "start", "--no-block", script.Unit))
 	}
 	return append(out, command("systemctl", "enable", "--now", "kubelet"))
 }

@@ -77,7 +77,7 @@ func cases(t testing.TB) map[string]Input {
 	dynamic.Network = six.Network
 	unknownNIC := plain()
 	unknownNIC.Host = HostInput{}
-	return map[string]Input{"plain": plain(), "full": full(t), "joined": joined, "ipv6": six, "ipv6-dhcp": dynamic, "unknown-nic": unknownNIC, "described": described(t),
+	return map[string]Input{"plain": plain(), "full": full(t), "joined": joined, "ipv6": six, "ipv6-dhcp": dynamic, "unknown-nic": unknownNIC, "described": described(t), "script": scripted(t),
 		"fcos": ignited(t, "fedora"), "flatcar": ignited(t, "flatcar"), "openshift": ignited(t, "rhcos")}
 }
 

@@ -24,8 +24,12 @@ const (
 	// ReasonTenantTooLarge: the tenant's API server sends, or the manager would keep of its cluster, more than tenants.memory in the
 	// manager's configuration allows, for it or for all TenantClusters of its namespace, or than all tenants may have. The cluster is not used, and is tried again at growing intervals.
 	ReasonTenantTooLarge = "TenantTooLarge"
-	// ReasonJoinUnsupported: this version does not know that join method.
+	// ReasonJoinUnsupported: nodes cannot join in that way, such as by kubeadm at an endpoint with a path.
 	ReasonJoinUnsupported = "JoinUnsupported"
+	// ReasonJoinScriptMissing: the Secret of join.script, or its key script, does not exist or may not be read. New nodes wait for it.
+	ReasonJoinScriptMissing = "JoinScriptMissing"
+	// ReasonJoinScriptInvalid: the script of join.script could not run on a node. New nodes wait for another one.
+	ReasonJoinScriptInvalid = "JoinScriptInvalid"
 	// ReasonKubeletUnsupported: of a Machine or a NodePool whose NodeType has settings of kubelet, which the join cannot apply.
 	ReasonKubeletUnsupported = "KubeletUnsupported"
 	// ReasonClusterChanged: another cluster answers than the one that the Machines joined. Nothing is drained, tainted or deleted there.
@@ -112,7 +116,7 @@ type JoinSpec struct {
 	// labels, and the certificate authority is verified. No script is fetched.
 	// +optional
 	VCluster *EndpointJoin `json:"vcluster,omitempty"`
-	// script: a command of the tenant's own.
+	// script: a script of the tenant's own, for agents that start kubelet themselves, such as those of K3s and RKE2.
 	// +optional
 	Script *ScriptJoin `json:"script,omitempty"`
 }
@@ -155,6 +159,9 @@ func (j JoinSpec) Endpoint() string {
 			return e.Endpoint
 		}
 	}
+	if j.Script != nil {
+		return j.Script.Endpoint
+	}
 	return ""
 }
 
@@ -169,11 +176,20 @@ type EndpointJoin struct {
 	Endpoint string `json:"endpoint,omitempty"`
 }
 
-// ScriptJoin runs a command of the tenant's own.
+// JoinScriptKey is the key of the Secret that has the script of a join.
+const JoinScriptKey = "script"
+
+// ScriptJoin runs a script of the tenant's own on the node, as root, until it succeeds once. It finds what it needs in its environment, whose variables
+// package cloudinit/kubelet/script documents; they have a bootstrap token that is made for this node, is short-lived and is deleted at the join.
 type ScriptJoin struct {
-	// secretRef names a Secret in this namespace whose key script is run at the first boot.
+	EndpointJoin `json:",inline"`
+	// secretRef names a Secret in this namespace whose key script is run at the first boot. A change reaches a node with its next installation.
 	// +required
 	SecretRef LocalReference `json:"secretRef"`
+	// readsKubeletConfigDir says that the script has kubelet read the directory of settings that it is told, INGOT_KUBELET_CONFIG_DIR, as with
+	// --config-dir. Without it spec.kubelet of a NodeType is refused.
+	// +optional
+	ReadsKubeletConfigDir bool `json:"readsKubeletConfigDir,omitempty"`
 }
 
 // TenantClusterStatus is what was found at the tenant's API server.

@@ -215,8 +215,11 @@ func ruleCases() []ruleCase {
 			bad: "{spec: {nodeNetworks: ['$(reboot)']}}", good: "{spec: {nodeNetworks: ['fd00::/64', 10.20.0.0/16]}}"},
 		ruleCase{rule: "TenantCluster spec.nodeNetworks: nodeNetworks: two must be of IPv4 and IPv6",
 			bad: "{spec: {nodeNetworks: [10.20.0.0/16, 10.30.0.0/16]}}", good: "{spec: {nodeNetworks: [10.20.0.0/16, 'fd00::/64']}}"})
-	for _, join := range []string{"tlsBootstrap", "kubeadm", "vcluster"} {
+	for _, join := range []string{"tlsBootstrap", "kubeadm", "vcluster", "script"} {
 		set := "{spec: {join: {tlsBootstrap: null, " + join + ": {endpoint: 'http"
+		if join == "script" {
+			set = "{spec: {join: {tlsBootstrap: null, script: {secretRef: {name: s}, endpoint: 'http"
+		}
 		cases = append(cases, ruleCase{rule: "TenantCluster spec.join." + join + ".endpoint: endpoint must begin with https://",
 			bad: set + "://x:6443'}}}}", good: set + "s://x:6443'}}}}"},
 			ruleCase{rule: "TenantCluster spec.join." + join + ".endpoint: endpoint must be a URL such as https://tenant.example.com:6443, without a user",

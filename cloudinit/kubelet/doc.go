@@ -1,2 +1,3 @@
-// Package kubelet renders the files of kubelet: its configuration, its command line, and the bootstrap kubeconfig with which it joins.
+// Package kubelet renders what a node joins with: kubelet's configuration and command line, and the bootstrap kubeconfig, kubeadm's configuration, or the
+// script of the tenant.
 package kubelet

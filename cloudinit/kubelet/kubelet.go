@@ -12,10 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cloudinit/kubelet/script"
 )
 
 // Paths are the paths of kubelet's files on the node. User data may not write to them.
-var Paths = []string{pathConfig, pathCA, pathBootstrap, pathKubeconfig, pathDropIn, pathNodeIP, pathDefaultsScript, pathDefaults, pathMembers, pathJoinConfig, pathKubeletPatch, pathJoinUnit}
+var Paths = []string{pathConfig, pathCA, pathBootstrap, pathKubeconfig, pathDropIn, pathNodeIP, pathDefaultsScript, pathDefaults, pathMembers, pathJoinConfig, pathKubeletPatch, pathJoinUnit,
+	pathScriptSettings, script.Path, script.EnvironmentPath, script.CAPath, script.UnitPath}
 
 // PolicyFiles are the files in which kubelet keeps the policies of its managers of CPUs and memory.
 var PolicyFiles = []string{"/var/lib/kubelet/cpu_manager_state", "/var/lib/kubelet/memory_manager_state"}
@@ -54,6 +56,8 @@ type Node struct {
 	Version string
 	// Members are the user's members of KubeletConfiguration, a JSON object; empty: there are none.
 	Members []byte
+	// Units are those that must have run before kubelet. Only a join by script is told them.
+	Units []string
 }
 
 // Join has what a node needs to join a cluster with a bootstrap token.
@@ -66,10 +70,15 @@ type Join struct {
 	CAHashes []string
 	// Token is a bootstrap token of the form ID.SECRET. It is secret.
 	Token string
+	// Script of the join of that method; empty with another one. It is secret.
+	Script []byte
 }
 
-// Files returns kubelet's configuration and the drop-in of its unit. They have no secret.
+// Files returns kubelet's configuration and the drop-in of its unit, or what a script starts it with. They have no secret.
 func Files(in Node) ([]v1alpha1.NodeFile, error) {
+	if in.Method == v1alpha1.JoinScript {
+		return scriptFiles(in)
+	}
 	files, err := joinMethodFiles(in)
 	if err != nil {
 		return nil, err
@@ -80,7 +89,7 @@ func Files(in Node) ([]v1alpha1.NodeFile, error) {
 	}
 	files = append(files, v1alpha1.NodeFile{Path: pathDropIn, Mode: "0644", Content: dropIn(in)})
 	if len(in.Networks) > 0 {
-		files = append(files, v1alpha1.NodeFile{Path: pathNodeIP, Mode: "0644", Content: nodeIPScript(in.Networks)})
+		files = append(files, v1alpha1.NodeFile{Path: pathNodeIP, Mode: "0644", Content: nodeIPScript(in.Networks, "--node-ip=")})
 	}
 	return append(files, settings...), nil
 }
@@ -182,7 +191,7 @@ func dropIn(in Node) string {
 	}
 	if len(in.Networks) > 0 {
 		arguments = append(arguments, "$"+nodeIPVariable)
-		before += "ExecStartPre=/bin/sh " + pathNodeIP + "\nEnvironmentFile=-" + nodeIPFile + "\n"
+		before += nodeIPCommands
 	}
 	condition := ""
 	if in.Method.IsKubeadm() {
@@ -264,6 +273,9 @@ func JoinFiles(in Node, join Join) ([]v1alpha1.NodeFile, error) {
 	if in.Method.IsKubeadm() {
 		file, err := joinConfigFile(in, join)
 		return []v1alpha1.NodeFile{file}, err
+	}
+	if in.Method == v1alpha1.JoinScript {
+		return scriptJoinFiles(in, join)
 	}
 	c := kubeconfig{APIVersion: "v1", Kind: "Config", Current: "bootstrap"}
 	cluster := namedCluster{Name: "bootstrap"}

@@ -10,10 +10,13 @@ const (
 	nodeIPVariable = "INGOT_NODE_IP"
 )
 
-// nodeIPScript returns the program that finds the node's own address in each network. It runs before each start of kubelet: a lease may be another one
+// nodeIPCommands run the program, and read what it wrote.
+const nodeIPCommands = "ExecStartPre=/bin/sh " + pathNodeIP + "\nEnvironmentFile=-" + nodeIPFile + "\n"
+
+// nodeIPScript returns the program that finds the node's own address in each network, and writes them with the prefix. It runs before each start of kubelet: a lease may be another one
 // after a boot. It fails when there is no address, and systemd starts kubelet again 10 s later. Without it: kubelet starts before the network has its
 // address, takes that of another network, and pods of other nodes cannot reach the node.
-func nodeIPScript(networks []string) string {
+func nodeIPScript(networks []string, prefix string) string {
 	return `#!/bin/sh
 # Written by Ingot: finds the addresses of this node that kubelet reports, one in each of the TenantCluster's nodeNetworks.
 set -eu
@@ -28,6 +31,6 @@ for network in ` + strings.Join(networks, " ") + `; do
 	fi
 	found="$found${found:+,}$address"
 done
-echo "` + nodeIPVariable + `=--node-ip=$found" > ` + nodeIPFile + `
+echo "` + nodeIPVariable + `=` + prefix + `$found" > ` + nodeIPFile + `
 `
 }

@@ -157,6 +157,9 @@ func (r *Reconciler) requestInstall(ctx context.Context, obs *observation, a lif
 	if _, err := documents.Secrets(ctx, r.APIReader, obs.host.Namespace, node.Plan); err != nil {
 		return err
 	}
+	if _, err := documents.Script(ctx, r.APIReader, obs.tenant); err != nil {
+		return err
+	}
 	rendered, err := node.Render(nil, cloudinit.Secrets{})
 	if err != nil {
 		return fmt.Errorf("render: %w", err)
@@ -247,6 +250,9 @@ func (r *Reconciler) writeClaimSecret(ctx context.Context, obs *observation, a l
 	node := obs.documents(obs.current)
 	secrets, err := documents.Secrets(ctx, r.APIReader, obs.host.Namespace, node.Plan)
 	if err != nil {
+		return err
+	}
+	if join.Script, err = documents.Script(ctx, r.APIReader, obs.tenant); err != nil {
 		return err
 	}
 	rendered, err := node.Render(join, secrets)

@@ -312,7 +312,7 @@ func (r *Reconciler) observeTenant(ctx context.Context, obs *observation) error 
 		return err
 	}
 	obs.facts.Revision.JoinProblem, obs.facts.NextRevision.JoinProblem = obs.current.joinProblem(obs.tenant), obs.next.joinProblem(obs.tenant)
-	observed := lifecycle.Tenant{Found: true, Deleting: obs.tenant.DeletionTimestamp != nil, ClusterUID: obs.tenant.Status.ClusterUID}
+	observed := lifecycle.Tenant{Found: true, Join: obs.tenant.Spec.Join.Method(), Deleting: obs.tenant.DeletionTimestamp != nil, ClusterUID: obs.tenant.Status.ClusterUID}
 	access, err := r.Tenants.For(key)
 	why := ""
 	if access != nil {
@@ -349,8 +349,11 @@ func canHaveNode(phase v1alpha1.MachinePhase) bool {
 // revision that cannot be installed.
 func (r *Reconciler) observeDocumentProblems(ctx context.Context, obs *observation) error {
 	plan := obs.observeDocumentProblem(obs.next, &obs.facts.NextRevision)
-	if obs.facts.NextRevision.Problem == "" && obs.host != nil && len(plan.SecretFiles) > 0 {
+	if obs.facts.NextRevision.Name != "" && obs.facts.NextRevision.Problem == "" && obs.host != nil {
 		_, err := documents.Secrets(ctx, r.APIReader, obs.host.Namespace, plan)
+		if err == nil {
+			_, err = documents.Script(ctx, r.APIReader, obs.tenant)
+		}
 		var missing *documents.Unreadable
 		if err != nil && !errors.As(err, &missing) {
 			return err

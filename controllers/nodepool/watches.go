@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/join"
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
@@ -37,7 +38,7 @@ var hostsCame = step.OnUpdate(func(before, after *v1alpha1.NodeType) bool {
 // which hosts are free for the pool, that another cluster answers or has ceased to, and another way to join.
 var tenantChanged = step.OnUpdate(func(before, after *v1alpha1.TenantCluster) bool {
 	return before.DeletionTimestamp == nil && after.DeletionTimestamp != nil || before.Status.ClusterUID != after.Status.ClusterUID ||
-		isClusterChanged(before) != isClusterChanged(after) || before.Spec.Join.Method() != after.Spec.Join.Method()
+		isClusterChanged(before) != isClusterChanged(after) || join.CanApplySettings(before.Spec.Join) != join.CanApplySettings(after.Spec.Join)
 })
 
 // countingInterval delays reconciles after changes of a pool's Machines. An installation changes each Machine several times,

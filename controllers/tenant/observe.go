@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cloudinit/kubelet/script"
+	"github.com/ingot-dev/ingot/controllers/plan/join"
 )
 
 // kubeconfigKey is the key of the Secret that has the kubeconfig.
@@ -27,6 +29,8 @@ type observation struct {
 	kubeconfig []byte
 	// denied is true if Ingot has no permission to read the Secret.
 	denied bool
+	// script is what was found of the join's script.
+	script join.Script
 	// machines are those that refer to the TenantCluster, sorted by name.
 	machines []v1alpha1.Machine
 }
@@ -55,7 +59,25 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		return observation{}, fmt.Errorf("read the kubeconfig Secret: %w", err)
 	}
 	obs.kubeconfig = secret.Data[kubeconfigKey]
-	return obs, nil
+	obs.script, err = r.observeScript(ctx, &tenant)
+	return obs, err
+}
+
+// observeScript reads the script of the join, if it is one by script.
+func (r *Reconciler) observeScript(ctx context.Context, tenant *v1alpha1.TenantCluster) (join.Script, error) {
+	var out join.Script
+	if tenant.Spec.Join.Script == nil {
+		return out, nil
+	}
+	var secret corev1.Secret
+	err := r.APIReader.Get(ctx, types.NamespacedName{Namespace: tenant.Namespace, Name: tenant.Spec.Join.Script.SecretRef.Name}, &secret)
+	out.IsDenied = apierrors.IsForbidden(err)
+	if err != nil && !apierrors.IsNotFound(err) && !out.IsDenied {
+		return out, fmt.Errorf("read the Secret of the join's script: %w", err)
+	}
+	out.Text = secret.Data[v1alpha1.JoinScriptKey]
+	out.Problem = script.Problem(out.Text)
+	return out, nil
 }
 
 // machinesOf lists the Machines that refer to a TenantCluster, sorted by name. They belong to the cache and must not be

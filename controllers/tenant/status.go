@@ -40,7 +40,7 @@ func report(after *v1alpha1.TenantCluster, obs observation, access *tenantaccess
 	}
 	status, reason, message := readyCondition(after, problem)
 	if access != nil && status == metav1.ConditionTrue {
-		status, reason, message = withJoin(after, access, reason, message)
+		status, reason, message = withJoin(after, obs.script, access, reason, message)
 	}
 	reportServingCertificates(after, access, now)
 	if reason == v1alpha1.ReasonClusterChanged {
@@ -100,9 +100,12 @@ func endpoint(tenant *v1alpha1.TenantCluster, access *tenantaccess.Access) strin
 }
 
 // withJoin returns why nodes cannot join, or else the reason, and the message with what the owner must know although nothing is refused for it.
-func withJoin(after *v1alpha1.TenantCluster, access *tenantaccess.Access, reason, message string) (metav1.ConditionStatus, string, string) {
+func withJoin(after *v1alpha1.TenantCluster, script join.Script, access *tenantaccess.Access, reason, message string) (metav1.ConditionStatus, string, string) {
 	if why := join.Problem(after.Spec.Join, endpoint(after, access), access.CA); why != "" {
 		return metav1.ConditionFalse, v1alpha1.ReasonJoinUnsupported, why
+	}
+	if refused, why := join.ScriptProblem(after, script); refused != "" {
+		return metav1.ConditionFalse, refused, why
 	}
 	if remarks := join.Remarks(after, endpoint(after, access), join.Sources(access.DNS)); len(remarks) > 0 {
 		message += ". To be looked at: " + strings.Join(remarks, ". ")

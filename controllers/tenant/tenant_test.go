@@ -197,9 +197,39 @@ func TestManyMachinesThatHoldATenantAreCounted(t *testing.T) {
 	}
 }
 
-func TestAJoinMethodOfALaterVersionIsNamedSo(t *testing.T) {
+func TestAScriptThatNodesCannotRunIsTold(t *testing.T) {
 	_, key := run(t, v1alpha1.JoinSpec{Script: &v1alpha1.ScriptJoin{SecretRef: v1alpha1.LocalReference{Name: "s"}}}, server.Cluster.Kubeconfig())
-	awaitReady(t, key, v1alpha1.ReasonJoinUnsupported, "tlsBootstrap")
+	awaitReady(t, key, v1alpha1.ReasonJoinScriptMissing, "spec.join.script: the key script of Secret "+key.Namespace+"/s is expected and not there: whoever owns")
+	stored := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "s"}, StringData: map[string]string{"script": "hush\n"}}
+	server.Create(t, stored)
+	poke(t, key, "1")
+	tenant := awaitReady(t, key, v1alpha1.ReasonJoinScriptInvalid, "begin it with #!/bin/sh")
+	if ready := meta.FindStatusCondition(tenant.Status.Conditions, v1alpha1.ConditionReady); ready.Status != metav1.ConditionFalse || strings.Contains(ready.Message, "hush") {
+		t.Errorf("the condition is %+v", ready)
+	}
+	stored.Data = map[string][]byte{"script": []byte("#!/bin/sh\nhush\n")}
+	if err := server.Client.Update(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	poke(t, key, "2")
+	awaitReady(t, key, v1alpha1.ReasonReady, "")
+}
+
+// poke makes the controller look at once: in real life it looks again after some seconds.
+func poke(t *testing.T, key types.NamespacedName, value string) {
+	t.Helper()
+	var tenant v1alpha1.TenantCluster
+	if err := server.Client.Get(t.Context(), key, &tenant); err != nil {
+		t.Fatal(err)
+	}
+	patch := client.MergeFrom(tenant.DeepCopy())
+	tenant.Spec.ClusterDomain = "poke-" + value + ".example"
+	if err := server.Client.Patch(t.Context(), &tenant, patch); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAnEndpointThatKubeadmCannotUseIsTold(t *testing.T) {
 	_, kubeadm := run(t, v1alpha1.JoinSpec{Kubeadm: &v1alpha1.EndpointJoin{}}, server.Cluster.Kubeconfig())
 	awaitReady(t, kubeadm, v1alpha1.ReasonReady, "")
 	_, path := run(t, v1alpha1.JoinSpec{VCluster: &v1alpha1.EndpointJoin{Endpoint: "https://platform.example.com/kubernetes/a"}}, server.Cluster.Kubeconfig())

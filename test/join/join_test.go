@@ -130,7 +130,7 @@ func freePort(t *testing.T) int {
 func TestNodesJoin(t *testing.T) {
 	dir := programs(t)
 	initCluster(t, dir)
-	for id, method := range map[string]v1alpha1.JoinMethod{"aaaaaa": v1alpha1.JoinTLSBootstrap, "bbbbbb": v1alpha1.JoinKubeadm, "cccccc": v1alpha1.JoinVCluster} {
+	for id, method := range map[string]v1alpha1.JoinMethod{"aaaaaa": v1alpha1.JoinTLSBootstrap, "bbbbbb": v1alpha1.JoinKubeadm, "cccccc": v1alpha1.JoinVCluster, "dddddd": v1alpha1.JoinScript} {
 		t.Run(string(method), func(t *testing.T) { joinNode(t, dir, id, method) })
 	}
 }
@@ -155,6 +155,9 @@ func joinNode(t *testing.T, programs, id string, method v1alpha1.JoinMethod) {
 	if method == v1alpha1.JoinVCluster {
 		in.Node.ClusterDNS, in.Node.ClusterDomain = nil, "" // the TenantCluster says nothing, and the cluster's own stays
 	}
+	if method == v1alpha1.JoinScript {
+		in.Join.Script = []byte(kubeletScript)
+	}
 	documents, err := cloudinit.Render(in)
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +168,7 @@ func joinNode(t *testing.T, programs, id string, method v1alpha1.JoinMethod) {
 	}
 	defer created.Stop()
 	o := options{Name: name, Dir: t.TempDir(), Programs: programs, UserData: documents.UserData}
-	stop, err := o.start()
+	pid, stop, err := o.start()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,6 +194,9 @@ func joinNode(t *testing.T, programs, id string, method v1alpha1.JoinMethod) {
 	}
 	checkSettings(ctx, t, port, in)
 	checkAllocatable(ctx, t, clients, in)
+	if method == v1alpha1.JoinScript {
+		checkRemoved(t, pid)
+	}
 }
 
 // checkAllocatable judges what the kubelet leaves to pods: as the settings that it was given say, and not as others do.

@@ -56,22 +56,23 @@ func runAsNode() {
 	os.Exit(0)
 }
 
-// start starts a node in mount, process and host name namespaces of its own. It ends when the returned function is called, and with this process.
-func (o options) start() (stop func() error, err error) {
+// start starts a node in mount, process and host name namespaces of its own. It ends when the returned function is called, and with this process. pid is that of
+// its first process.
+func (o options) start() (pid int, stop func() error, err error) {
 	text, err := json.Marshal(o)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	if err := os.Symlink(self, filepath.Join(o.Dir, "systemctl")); err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	log, err := os.Create(filepath.Join(o.Dir, "node.log"))
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	defer log.Close()
 	command := exec.Command(self)
@@ -80,12 +81,12 @@ func (o options) start() (stop func() error, err error) {
 	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWUTS, Pdeathsig: syscall.SIGKILL}
 	in, err := command.StdinPipe()
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	if err := command.Start(); err != nil {
-		return nil, err
+		return 0, nil, err
 	}
-	return func() error { _ = in.Close(); return command.Wait() }, nil
+	return command.Process.Pid, func() error { _ = in.Close(); return command.Wait() }, nil
 }
 
 // run is the node's first boot: the files are written, containerd is started, and the commands run.
@@ -223,7 +224,7 @@ func (o options) startUnit(unit string) error {
 			}
 		case key == "ExecStart" && !strings.Contains(replaced, "Type=oneshot"):
 			return o.background(unit, command)
-		case key == "ExecStart" || key == "ExecStartPre":
+		case key == "ExecStart" || key == "ExecStartPre" || key == "ExecStartPost":
 			command.Stdout, command.Stderr = os.Stdout, os.Stderr
 			err = command.Run()
 		}

@@ -15,7 +15,9 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
 	"github.com/ingot-dev/ingot/cloudinit/kubelet"
+	"github.com/ingot-dev/ingot/cloudinit/kubelet/script"
 	"github.com/ingot-dev/ingot/cloudinit/properties"
+	"github.com/ingot-dev/ingot/controllers/plan/join"
 )
 
 // layerNames are those of NodeTypeRevision.spec.userData and properties, in their order.
@@ -39,12 +41,12 @@ type Node struct {
 	Tenant *v1alpha1.TenantCluster
 }
 
-// Render makes the documents; a nil join leaves out what is secret, and needs no secrets. Errors quote no user data.
-func (n Node) Render(join *kubelet.Join, secrets cloudinit.Secrets) (cloudinit.Documents, error) {
+// Render makes the documents; without how it joins it leaves out what is secret, and needs no secrets. Errors quote no user data.
+func (n Node) Render(how *kubelet.Join, secrets cloudinit.Secrets) (cloudinit.Documents, error) {
 	spec := n.Revision.Spec
 	in := cloudinit.Input{
 		Kind: spec.Image.UserData, OS: n.Image.Spec.OS.ID, KernelArguments: n.Image.Spec.KernelArguments,
-		SSHKeys: spec.SSHKeys, Plan: n.Plan, Network: spec.Network, Join: join, Secrets: secrets, Properties: n.properties(),
+		SSHKeys: spec.SSHKeys, Plan: n.Plan, Network: spec.Network, Join: how, Secrets: secrets, Properties: n.properties(),
 		Machine: cloudinit.MachineInput{Name: n.Machine.Name, Namespace: n.Machine.Namespace, UID: string(n.Machine.ClaimUID()), Revision: n.Revision.Name, Attempt: n.Machine.Status.Attempt},
 		Node:    cloudinit.NodeInput{Labels: NodeLabels(n.NodeType, string(n.Machine.ClaimUID()), n.Revision.Name), Taints: NodeTaints(n.NodeType)},
 		Gate:    n.NodeType.Spec.Gate.Key(),
@@ -123,6 +125,25 @@ func Secrets(ctx context.Context, reader client.Reader, namespace string, plan v
 		out.Contents[cloudinit.SecretKey{Secret: f.Secret, Key: f.Key}] = secret.Data[f.Key]
 	}
 	return out, nil
+}
+
+// Script reads the script of a TenantCluster's join; nil: it joins in another way. The reader must be the API server itself. The error is an *Unreadable
+// where a person must do something, and quotes nothing of the script.
+func Script(ctx context.Context, reader client.Reader, tenant *v1alpha1.TenantCluster) ([]byte, error) {
+	if tenant == nil || tenant.Spec.Join.Script == nil {
+		return nil, nil
+	}
+	var secret corev1.Secret
+	err := reader.Get(ctx, client.ObjectKey{Namespace: tenant.Namespace, Name: tenant.Spec.Join.Script.SecretRef.Name}, &secret)
+	found := join.Script{IsDenied: apierrors.IsForbidden(err), Text: secret.Data[v1alpha1.JoinScriptKey]}
+	if err != nil && !apierrors.IsNotFound(err) && !found.IsDenied {
+		return nil, fmt.Errorf("read the Secret of the join's script: %w", err)
+	}
+	found.Problem = script.Problem(found.Text)
+	if _, why := join.ScriptProblem(tenant, found); why != "" {
+		return nil, &Unreadable{Message: "TenantCluster " + tenant.Name + ": " + why}
+	}
+	return found.Text, nil
 }
 
 // Keys of the claim Secret. The token is kept beside the user data that holds it, so that one that ran out can be made again.

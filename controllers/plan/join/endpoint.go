@@ -26,8 +26,6 @@ func Problem(spec v1alpha1.JoinSpec, endpoint string, ca []byte) string {
 	method := spec.Method()
 	u, err := url.Parse(endpoint)
 	switch {
-	case method == v1alpha1.JoinScript:
-		return "spec.join.script: this version of Ingot joins by tlsBootstrap, kubeadm and vcluster"
 	case !method.IsKubeadm():
 		return ""
 	case err != nil || u.Hostname() == "" || strings.Trim(u.Path, "/") != "":

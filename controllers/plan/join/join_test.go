@@ -105,7 +105,7 @@ func TestAJoinThatCannotBeIsTold(t *testing.T) {
 		"kubeadm":             {kubeadm, "https://a:6443", ca, ""},
 		"kubeadm with a path": {kubeadm, "https://a/b", ca, "spec.join.kubeadm.endpoint: "},
 		"kubeadm without CA":  {kubeadm, "https://a", nil, "spec.join.kubeadm: kubeadm verifies"},
-		"script":              {v1alpha1.JoinSpec{Script: &v1alpha1.ScriptJoin{}}, "https://a", ca, "spec.join.script: "},
+		"script":              {v1alpha1.JoinSpec{Script: &v1alpha1.ScriptJoin{}}, "https://a/b", nil, ""},
 	} {
 		if got := Problem(c.join, c.endpoint, c.ca); (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %q, expected %q", name, got, c.want)

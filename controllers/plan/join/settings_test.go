@@ -18,6 +18,7 @@ func TestAJoinThatCannotApplySettingsRefusesThem(t *testing.T) {
 		"kubeadm":                {v1alpha1.JoinSpec{Kubeadm: &v1alpha1.EndpointJoin{}}, `{"maxPods":64}`, false},
 		"vcluster":               {v1alpha1.JoinSpec{VCluster: &v1alpha1.EndpointJoin{}}, `{"maxPods":64}`, false},
 		"script":                 {script, `{"maxPods":64}`, true},
+		"script that reads them": {v1alpha1.JoinSpec{Script: &v1alpha1.ScriptJoin{ReadsKubeletConfigDir: true}}, `{"maxPods":64}`, false},
 		"script, without":        {script, "", false},
 		"script, without any":    {script, `{"kind":"KubeletConfiguration"}`, false},
 		"script, with no object": {script, "[]", true},

@@ -133,6 +133,8 @@ type Tenant struct {
 	ClusterUID types.UID
 	// Version is the version of its API server, as in v1.37.0.
 	Version string
+	// Join is how nodes join.
+	Join v1alpha1.JoinMethod
 	// ServesDRA is true when its API server serves resource.k8s.io/v1.
 	ServesDRA bool
 }

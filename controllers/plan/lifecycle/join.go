@@ -43,7 +43,7 @@ func (s scope) waitForNode() result {
 	if s.Node.Found {
 		return waitResult(report{condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonNodeConflict, message: s.nodeConflictMessage()}).withRequeueAfter(time.Minute)
 	}
-	message := fmt.Sprintf("Node %s has not registered: look at the console of %s, and there at journalctl -u kubelet and -u cloud-final", s.Machine.Name, s.hostName())
+	message := fmt.Sprintf("Node %s has not registered: look at the console of %s, and there at journalctl%s", s.Machine.Name, s.hostName(), joinLogs(s.Tenant.Join))
 	if s.isOverdue() {
 		message += "; its bootstrap token is deleted, so a kubelet without a certificate can join no more: delete this Machine for another try"
 	}
@@ -53,6 +53,17 @@ func (s scope) waitForNode() result {
 		reason, message = problem, text+"; "+message
 	}
 	return waitResult(report{v1alpha1.ConditionJoined, reason, "Node " + s.Machine.Name, message})
+}
+
+// joinLogs returns the flags of journalctl for the units of a join.
+func joinLogs(method v1alpha1.JoinMethod) string {
+	switch {
+	case method == v1alpha1.JoinScript:
+		return " -u ingot-join-script, where the script of the TenantCluster runs, and -u cloud-final"
+	case method.IsKubeadm():
+		return " -u ingot-kubeadm-join, -u kubelet and -u cloud-final"
+	}
+	return " -u kubelet and -u cloud-final"
 }
 
 func (s scope) isTenantReachable() bool { return s.Tenant.Reachable }
