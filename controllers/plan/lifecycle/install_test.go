@@ -295,3 +295,17 @@ func TestAServerThatDoesNotLoadTheInstallerIsNamedOnItsMachine(t *testing.T) {
 		}
 	}
 }
+
+func TestAMachineThatDoesNotJoinSaysWhichUnitsTellWhy(t *testing.T) {
+	for method, want := range map[v1alpha1.JoinMethod]string{
+		v1alpha1.JoinTLSBootstrap: "journalctl -u kubelet and", v1alpha1.JoinKubeadm: "journalctl -u ingot-kubeadm-join, -u kubelet",
+		v1alpha1.JoinVCluster: "journalctl -u ingot-kubeadm-join, -u kubelet", v1alpha1.JoinScript: "journalctl -u ingot-join-script, where the script of the TenantCluster runs",
+	} {
+		f := factsIn(t, v1alpha1.MachineJoining)
+		f.Node, f.Tenant.Join = Node{}, method
+		c := meta.FindStatusCondition(Plan(f).Status.Conditions, v1alpha1.ConditionJoined)
+		if c == nil || !strings.Contains(c.Message, want) {
+			t.Errorf("%s: %+v", method, c)
+		}
+	}
+}
