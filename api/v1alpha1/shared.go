@@ -81,6 +81,11 @@ const (
 	// AnnotationPowerOff on a BareMetalHost of a metal3 provider: Ingot has requested that its server is powered off for the Machine with this uid, and
 	// has not requested it to be on since.
 	AnnotationPowerOff = "ingot.dev/power-off"
+	// AnnotationLastErase on a BareMetalHost of a metal3 provider is which erase (None or Metadata) ran when its last installation was removed. It is
+	// absent while there is an installation, and where nobody knows.
+	AnnotationLastErase = "ingot.dev/last-erase"
+	// AnnotationCleaningMode on a BareMetalHost of a metal3 provider is the spec.automatedCleaningMode that it gets back when a roll has ended.
+	AnnotationCleaningMode = "ingot.dev/cleaning-mode"
 	// AnnotationRetry on a BareMetalHost in error asks for another try; its value is the caller's, a change of it is the request.
 	AnnotationRetry = "ingot.dev/retry"
 	// AnnotationCordoned on a Node: Ingot cordoned it, so Ingot may lift that; the cordon of a person stays.

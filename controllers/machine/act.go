@@ -109,6 +109,9 @@ func (r *Reconciler) claimHost(ctx context.Context, obs *observation, _ lifecycl
 			metav1.SetMetaDataAnnotation(&h.ObjectMeta, placement.AnnotationLastTenant, tenantKey(obs.machine).String())
 			metav1.SetMetaDataAnnotation(&h.ObjectMeta, placement.AnnotationLastTenantSince, r.Clock.Now().UTC().Format(time.RFC3339))
 			setClusterUID(h, obs.facts.Tenant.ClusterUID)
+			if obs.provider != nil {
+				lifecycle.PassOnErase(h, obs.provider.Spec.Erase)
+			}
 		}
 	})
 }
@@ -137,6 +140,7 @@ func (r *Reconciler) freeHost(ctx context.Context, host *metal3.BareMetalHost, r
 	return r.patchHost(ctx, host, func(h *metal3.BareMetalHost) {
 		h.Annotations = named.Annotations
 		removePowerOff(h)
+		lifecycle.EndErase(h)
 		h.Spec.ConsumerRef = nil
 		delete(h.Annotations, v1alpha1.AnnotationRelease)
 		delete(h.Annotations, v1alpha1.AnnotationInstallation)
@@ -178,6 +182,7 @@ func (r *Reconciler) requestInstall(ctx context.Context, obs *observation, a lif
 	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
 		note(h)
 		removePowerOff(h)
+		lifecycle.ForgetErase(h)
 		h.Spec.Image, h.Spec.Online = obs.hostImage(), true
 		h.Spec.UserData, h.Spec.NetworkData, h.Spec.MetaData = ref(rendered.UserData), ref(rendered.NetworkData), ref(rendered.MetaData)
 	})
@@ -233,6 +238,13 @@ func (r *Reconciler) deprovision(ctx context.Context, obs *observation, _ lifecy
 	}
 	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
 		note(h)
+		switch {
+		case obs.record != nil:
+		case obs.facts.Machine.Status.Phase == v1alpha1.MachineDraining:
+			lifecycle.SetAsideCleaning(h)
+		default:
+			lifecycle.BeginErase(h)
+		}
 		h.Spec.Image, h.Spec.Online = nil, false
 		h.Spec.UserData, h.Spec.NetworkData, h.Spec.MetaData = nil, nil, nil
 	})

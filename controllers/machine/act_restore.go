@@ -215,6 +215,7 @@ func (r *Reconciler) recordInstallation(ctx context.Context, obs *observation, a
 	}
 	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
 		note(h)
+		lifecycle.RestoreCleaning(h)
 		if a.ClusterUID != "" {
 			setClusterUID(h, a.ClusterUID)
 		}

@@ -224,13 +224,19 @@ func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
 		}, OtherTenant, ""},
 		{"a metal3 host that was another tenant's is chosen where a metadata clean is allowed to be enough", func(r *Request, f *HostFacts) {
 			asMetal3(r, f)
-			f.Host.Annotations[AnnotationLastTenant] = "other/other"
+			f.Host.Annotations[AnnotationLastTenant], f.Host.Annotations[v1alpha1.AnnotationLastErase] = "other/other", "Metadata"
 			r.Provider.Erase = &v1alpha1.ErasePolicy{AllowMetadataBetweenTenants: true}
 		}, Chosen, ""},
+		{"a metal3 host whose last clean nobody wrote down stays its tenant's", func(r *Request, f *HostFacts) {
+			asMetal3(r, f)
+			f.Host.Annotations[AnnotationLastTenant] = "other/other"
+			f.Host.Spec.AutomatedCleaningMode = metal3.CleaningModeMetadata
+			r.Provider.Erase = &v1alpha1.ErasePolicy{AllowMetadataBetweenTenants: true}
+		}, OtherTenant, "None; erase its disks by another way"},
 		{"a metal3 host that is never cleaned stays its tenant's", func(r *Request, f *HostFacts) {
 			asMetal3(r, f)
 			f.Host.Annotations[AnnotationLastTenant] = "other/other"
-			f.Host.Spec.AutomatedCleaningMode = metal3.CleaningModeDisabled
+			f.Host.Annotations[v1alpha1.AnnotationLastErase] = "None"
 			r.Provider.Erase = &v1alpha1.ErasePolicy{AllowMetadataBetweenTenants: true}
 		}, OtherTenant, ""},
 	} {

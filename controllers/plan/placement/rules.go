@@ -247,8 +247,8 @@ func checkAttempt(_ Request, f HostFacts) Evaluation {
 	return rejectIf(true, Busy, "is busy: %s", f.Record.Status.Wanted.Operation)
 }
 
-// checkLastTenant requires that the data of another tenant is erased. A full erase without evidence for each disk counts as Metadata. A metal3 provider leaves no proof of an erase: there the host is
-// available again only after the metadata clean of the baremetal-operator, which the policy may accept as enough.
+// checkLastTenant requires that the data of another tenant is erased. A full erase without evidence for each disk counts as Metadata. On a host of a metal3
+// provider an annotation says which clean of its baremetal-operator ran, and the policy may accept a metadata clean as enough.
 func checkLastTenant(r Request, f HostFacts) Evaluation {
 	kind := providerkind.Of(r.Provider)
 	last, erased := lastTenantOf(f), kind.ProvenErase(eraseSince(f))
@@ -278,7 +278,7 @@ func checkLastTenant(r Request, f HostFacts) Evaluation {
 // eraseSince returns the erase since the last installation.
 func eraseSince(f HostFacts) v1alpha1.EraseMode {
 	switch {
-	case f.Record == nil && f.Host.Spec.AutomatedCleaningMode != metal3.CleaningModeDisabled:
+	case f.Record == nil && f.Host.Annotations[v1alpha1.AnnotationLastErase] == string(v1alpha1.EraseMetadata):
 		return v1alpha1.EraseMetadata
 	case f.Record != nil && f.Record.Status.Erased != nil && f.Record.Status.Installed == nil:
 		return f.Record.Status.Erased.Mode

@@ -1,0 +1,71 @@
+package lifecycle
+
+import (
+	"cmp"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// A baremetal-operator cleans a host when its image is removed, as spec.automatedCleaningMode says at that time. The field may say something
+// else later, so which mode ran is written down with the request, in the annotation ingot.dev/last-erase. The functions of this file change a
+// host in memory; each of them goes into the one write of an Action.
+
+// PassOnErase gives a host that is claimed the erase that the policy of its NodeProvider asks for. Without a policy the host keeps its own mode.
+func PassOnErase(h *metal3.BareMetalHost, policy *v1alpha1.ErasePolicy) {
+	switch {
+	case policy == nil:
+	case policy.OnRelease == v1alpha1.EraseNone:
+		h.Spec.AutomatedCleaningMode = metal3.CleaningModeDisabled
+	default:
+		h.Spec.AutomatedCleaningMode = metal3.CleaningModeMetadata
+	}
+}
+
+// SetAsideCleaning disables the cleaning of a host that is deprovisioned only for its next image, and keeps the mode in an annotation.
+func SetAsideCleaning(h *metal3.BareMetalHost) {
+	if h.Spec.AutomatedCleaningMode == metal3.CleaningModeDisabled {
+		return
+	}
+	metav1.SetMetaDataAnnotation(&h.ObjectMeta, v1alpha1.AnnotationCleaningMode, string(cmp.Or(h.Spec.AutomatedCleaningMode, metal3.CleaningModeMetadata)))
+	h.Spec.AutomatedCleaningMode = metal3.CleaningModeDisabled
+}
+
+// RestoreCleaning gives the host the mode back that SetAsideCleaning has kept.
+func RestoreCleaning(h *metal3.BareMetalHost) {
+	if mode := h.Annotations[v1alpha1.AnnotationCleaningMode]; mode != "" {
+		h.Spec.AutomatedCleaningMode = metal3.AutomatedCleaningMode(mode)
+		delete(h.Annotations, v1alpha1.AnnotationCleaningMode)
+	}
+}
+
+// BeginErase restores the mode of a host that is released, and writes down what runs now. It is called before the image is removed. Nothing runs
+// on a host that is not provisioned any more: its operator has cleaned it after a failed installation, by a mode that nobody wrote down.
+func BeginErase(h *metal3.BareMetalHost) {
+	RestoreCleaning(h)
+	switch h.Status.Provisioning.State {
+	case metal3.StateProvisioned, metal3.StateProvisioning:
+		metav1.SetMetaDataAnnotation(&h.ObjectMeta, v1alpha1.AnnotationLastErase, string(eraseOf(h)))
+	}
+}
+
+// EndErase withdraws what BeginErase wrote where the mode was changed meanwhile, because nobody knows which of the two ran. It is called when the
+// host is returned.
+func EndErase(h *metal3.BareMetalHost) {
+	RestoreCleaning(h)
+	if erased, isSet := h.Annotations[v1alpha1.AnnotationLastErase]; isSet && erased != string(eraseOf(h)) {
+		h.Annotations[v1alpha1.AnnotationLastErase] = string(v1alpha1.EraseNone)
+	}
+}
+
+// ForgetErase removes the proof of an erase from a host that is installed.
+func ForgetErase(h *metal3.BareMetalHost) { delete(h.Annotations, v1alpha1.AnnotationLastErase) }
+
+func eraseOf(h *metal3.BareMetalHost) v1alpha1.EraseMode {
+	if h.Spec.AutomatedCleaningMode == metal3.CleaningModeDisabled {
+		return v1alpha1.EraseNone
+	}
+	return v1alpha1.EraseMetadata
+}
