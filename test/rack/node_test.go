@@ -108,6 +108,12 @@ func (c *tenant) bootstrap(token string) kubelet.Identity {
 }
 
 // userData is a node's, as a person would write it, with further labels of the node.
+// reserve reserves a thousandth of a CPU for each CPU, and a thousandth of the memory.
+const reserve = `set -eu
+while read -r name number _; do [ "$name" != MemTotal: ] || memory=$number; done < /proc/meminfo
+printf 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nkubeReserved: {cpu: %sm, memory: "%s"}\n' "$(grep -c '^processor' < /proc/cpuinfo)" "$((memory * 1024 / 1000))" > "$1"
+`
+
 func (c *tenant) userData(name, token string, labels ...string) string {
 	file := func(path, content string) string {
 		return fmt.Sprintf("- {path: %s, permissions: \"0600\", encoding: b64, content: %s}\n", path, base64.StdEncoding.EncodeToString([]byte(content)))
@@ -124,7 +130,9 @@ users: [{name: u, user: {token: %q}}]
 contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
 `, c.cluster.Endpoint(), base64.StdEncoding.EncodeToString(c.cluster.CA()), token)) +
-		file("/etc/systemd/system/kubelet.service.d/10-ingot.conf", "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --config=/etc/kubernetes/kubelet.yaml \\\n"+
+		file("/etc/kubernetes/reserve", reserve) +
+		file("/etc/systemd/system/kubelet.service.d/10-ingot.conf", "[Service]\nExecStartPre=/bin/sh /etc/kubernetes/reserve /etc/kubernetes/kubelet.d/1.conf\n"+
+			"ExecStart=\nExecStart=/usr/bin/kubelet --config=/etc/kubernetes/kubelet.yaml --config-dir=/etc/kubernetes/kubelet.d \\\n"+
 			"  --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubeconfig --kubeconfig=/var/lib/kubelet/kubeconfig --hostname-override="+name+" --node-labels="+
 			strings.Join(append([]string{"team=research", "pool=training"}, labels...), ",")+"\n") +
 		"runcmd:\n- touch /tmp/users-own\n- [systemctl, daemon-reload]\n- [systemctl, enable, --now, kubelet]\n"
@@ -227,6 +235,10 @@ func TestANodeLivesByWhatIsOnItsDisk(t *testing.T) {
 	}
 	if memory := node.Status.Capacity.Memory().Value(); memory >= 768<<30 || memory < 768<<30*95/100 || node.Status.Capacity.Cpu().Value() != 96 {
 		t.Errorf("capacity %v", node.Status.Capacity)
+	}
+	all, usable := node.Status.Capacity.Memory().Value(), node.Status.Allocatable.Memory().Value()
+	if node.Status.Allocatable.Cpu().MilliValue() != 96000-96 || usable != all-all/1000-100<<20 {
+		t.Errorf("what is reserved at boot by the size of the server: capacity %v, allocatable %v", node.Status.Capacity, node.Status.Allocatable)
 	}
 	if _, there := node.Status.Capacity[gpu]; there {
 		t.Error("GPUs are advertised without the vendor's plugin")
