@@ -148,8 +148,8 @@ type NodeTypeSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.firmware) || self.firmware.all(f, (f.component in ['NIC', 'Disk']) == (size(f.name) > 0))",message="firmware: name says which NICs (PCI ids such as 15b3:1021, or the driver) or disks (part of the model) are meant: set it for component NIC and Disk, and for no other"
 	Hardware *HardwareRequirements `json:"hardware,omitempty"`
 	// kubelet has members of KubeletConfiguration (kubelet.config.k8s.io/v1beta1), such as maxPods and kubeReserved. They win over the defaults, which
-	// follow from the size of the server. What the image's kubelet does not know, and what Ingot sets, is refused. A change makes a new revision and
-	// rolls the nodes.
+	// follow from the size of the server, and over those of a cluster that kubeadm made. What the image's kubelet does not know, what Ingot sets, and a
+	// TenantCluster that joins by script are refused. The verdict judges allocatable by them. A change makes a new revision and rolls the nodes.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object
