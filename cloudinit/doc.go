@@ -29,6 +29,7 @@
 //	/etc/kubernetes/pki/ca.crt                           the tenant's CA, for the API server's calls to kubelet
 //	/etc/kubernetes/bootstrap-kubeconfig                 the tenant's endpoint and CA, and the bootstrap token
 //	/etc/systemd/system/kubelet.service.d/90-ingot.conf  kubelet's command line
+//	/etc/containerd/conf.d/50-ingot.toml                 what containerd needs for the GPUs and the site, where it needs something (package containerd)
 //	/etc/kubernetes/ingot-node-ip                        a program that finds the node's own address, where nodeNetworks is set
 //
 // A node that kubeadm joins gets, instead of the first three, kubeadm's configuration with the token, a patch of the cluster's KubeletConfiguration and

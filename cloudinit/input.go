@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cloudinit/containerd"
 	"github.com/ingot-dev/ingot/cloudinit/kubelet"
 	"github.com/ingot-dev/ingot/cloudinit/network"
 	"github.com/ingot-dev/ingot/cloudinit/properties"
@@ -50,6 +51,8 @@ type Input struct {
 	Node NodeInput
 	// Kubelet is the image's kubelet and the user's settings of it.
 	Kubelet KubeletInput
+	// Containerd is what the image's containerd must do.
+	Containerd containerd.Node
 	// Gate is the key of the taint that keeps pods off the node until its verdict passes; empty: there is no gate.
 	Gate string
 	// Join has what the node needs to join. When it is nil, the documents are rendered without secrets, for the time after the join.

@@ -5,11 +5,21 @@ import (
 	"slices"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cloudinit/containerd"
 	"github.com/ingot-dev/ingot/cloudinit/properties"
 )
 
+// withContainerd returns the input with containerd's files and units among those of the plan.
+func withContainerd(in Input) Input {
+	in.Plan.Files = slices.Concat(in.Plan.Files, containerd.Files(in.Containerd))
+	in.Plan.Units = slices.Concat(in.Plan.Units, containerd.Units(in.Containerd))
+	in.Containerd = containerd.Node{}
+	return in
+}
+
 // resolve returns the input with the values of its properties, and without the properties.
 func resolve(in Input) (Input, error) {
+	in = withContainerd(in)
 	if len(in.Properties) == 0 {
 		return in, nil
 	}

@@ -246,6 +246,7 @@ func (u *Unsupported) Error() string {
 // Check reports errors that do not depend on a machine or a host: in layers, properties, templates and the network, and what the
 // image's kind of user data does not have. Machine, Host, Join and Secrets may be empty. The errors are those of Render.
 func Check(in Input) error {
+	in = withContainerd(in)
 	resolved, err := properties.Resolve(in.Properties)
 	if err != nil {
 		return err

@@ -79,6 +79,9 @@ type NodeProviderSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=8192
 	SSHKeys []string `json:"sshKeys,omitempty"`
+	// containerd is where the nodes of this provider fetch images. A change reaches them with the next revision of their NodeType.
+	// +optional
+	Containerd *ContainerdSpec `json:"containerd,omitempty"`
 	// userData is the first layer of user data, a #cloud-config document.
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536

@@ -43,6 +43,9 @@ type NodeTypeRevisionSpec struct {
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=256
 	Kubelet *runtime.RawExtension `json:"kubelet,omitempty"`
+	// containerd of the provider.
+	// +optional
+	Containerd *ContainerdSpec `json:"containerd,omitempty"`
 	// hashVersion of the digest that names this revision.
 	// +required
 	// +kubebuilder:validation:Minimum=1

@@ -96,6 +96,9 @@ const (
 	// AnnotationGPUMode on a Node: its own unit reports the boot, and the MIG mode of each GPU in the order of their indexes, separated by blanks. The
 	// report can make a check of the verdict fail, and makes no other pass.
 	AnnotationGPUMode = "ingot.dev/gpu-mode"
+	// AnnotationContainerd on a Node: its own unit reports the boot, and what containerd's configuration lacks, separated by commas, or ok. The report can make
+	// a check of the verdict fail, and makes no other pass.
+	AnnotationContainerd = "ingot.dev/containerd"
 	// AnnotationClaimAttempt on the claim Secret of a host is the attempt of the Machine that its documents were written for.
 	AnnotationClaimAttempt = "ingot.dev/attempt"
 	// AnnotationClaimHostAttempt on the claim Secret is the number in HostRecord.status.wanted of the installation that its documents were

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
+	"github.com/ingot-dev/ingot/cloudinit/containerd"
 	"github.com/ingot-dev/ingot/cloudinit/kubelet"
 	"github.com/ingot-dev/ingot/cloudinit/kubelet/script"
 	"github.com/ingot-dev/ingot/cloudinit/properties"
@@ -47,10 +48,11 @@ func (n Node) Render(how *kubelet.Join, secrets cloudinit.Secrets) (cloudinit.Do
 	in := cloudinit.Input{
 		Kind: spec.Image.UserData, OS: n.Image.Spec.OS.ID, KernelArguments: n.Image.Spec.KernelArguments,
 		SSHKeys: spec.SSHKeys, Plan: n.Plan, Network: spec.Network, Join: how, Secrets: secrets, Properties: n.properties(),
-		Machine: cloudinit.MachineInput{Name: n.Machine.Name, Namespace: n.Machine.Namespace, UID: string(n.Machine.ClaimUID()), Revision: n.Revision.Name, Attempt: n.Machine.Status.Attempt},
-		Node:    cloudinit.NodeInput{Labels: NodeLabels(n.NodeType, string(n.Machine.ClaimUID()), n.Revision.Name), Taints: NodeTaints(n.NodeType)},
-		Gate:    n.NodeType.Spec.Gate.Key(),
-		Kubelet: cloudinit.KubeletInput{Version: n.Image.Spec.Software.Kubelet, Members: v1alpha1.KubeletMembers(spec.Kubelet)},
+		Machine:    cloudinit.MachineInput{Name: n.Machine.Name, Namespace: n.Machine.Namespace, UID: string(n.Machine.ClaimUID()), Revision: n.Revision.Name, Attempt: n.Machine.Status.Attempt},
+		Node:       cloudinit.NodeInput{Labels: NodeLabels(n.NodeType, string(n.Machine.ClaimUID()), n.Revision.Name), Taints: NodeTaints(n.NodeType)},
+		Gate:       n.NodeType.Spec.Gate.Key(),
+		Kubelet:    cloudinit.KubeletInput{Version: n.Image.Spec.Software.Kubelet, Members: v1alpha1.KubeletMembers(spec.Kubelet)},
+		Containerd: containerd.NodeOf(n.Image.Spec.Software, spec.GPU, spec.Containerd),
 	}
 	for i, text := range spec.UserData {
 		in.Layers = append(in.Layers, cloudinit.Layer{Name: layerName("layer ", i), Text: text})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
+	"github.com/ingot-dev/ingot/cloudinit/containerd"
 	"github.com/ingot-dev/ingot/cloudinit/kubelet/fragment"
 	"github.com/ingot-dev/ingot/cloudinit/network"
 	"github.com/ingot-dev/ingot/cloudinit/properties"
@@ -189,9 +190,10 @@ func (in Inputs) Documents(plan v1alpha1.NodePlan) cloudinit.Input {
 	out := cloudinit.Input{Kind: image.UserData, OS: image.OS.ID, KernelArguments: image.KernelArguments, Plan: plan, Gate: own.Gate.Key(),
 		Kubelet: cloudinit.KubeletInput{Version: image.Software.Kubelet, Members: own.KubeletMembers()}}
 	var providerKeys []string
+	var site *v1alpha1.ContainerdSpec
 	if in.Provider != nil {
 		name, spec := KindNodeProvider+" "+in.Provider.Name, in.Provider.Spec
-		out.Network, providerKeys = spec.Network, spec.SSHKeys
+		out.Network, providerKeys, site = spec.Network, spec.SSHKeys, spec.Containerd
 		out.Layers = append(out.Layers, cloudinit.Layer{Name: name, Text: spec.UserData})
 		out.Properties = append(out.Properties, properties.Level{Name: name, Values: spec.Properties})
 	}
@@ -199,6 +201,7 @@ func (in Inputs) Documents(plan v1alpha1.NodePlan) cloudinit.Input {
 	out.Layers = append(out.Layers, cloudinit.Layer{Name: name, Text: own.UserData})
 	out.Properties = append(out.Properties, properties.Level{Name: name, Values: own.Properties})
 	out.SSHKeys = v1alpha1.AuthorizedKeys(providerKeys, own.SSHKeys)
+	out.Containerd = containerd.NodeOf(image.Software, own.GPU, site)
 	return out
 }
 
@@ -253,6 +256,9 @@ func (j *checker) checkNode() {
 		j.Warnings = append(j.Warnings, j.finding("spec.gpu", "", w.Rule, "%s", w.Message))
 	}
 	documents := j.Documents(plan)
+	if w := documents.Containerd.Warning(); w != "" {
+		j.Warnings = append(j.Warnings, j.finding(fieldImage, "", "image/containerd", "%s", w))
+	}
 	if err := cloudinit.Check(documents); err != nil {
 		j.refuse(j.documentFindings(err)...)
 		return

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
+	"github.com/ingot-dev/ingot/cloudinit/containerd"
 	"github.com/ingot-dev/ingot/cloudinit/properties"
 	"github.com/ingot-dev/ingot/presentation/spec"
 )
@@ -261,11 +262,13 @@ func TestTheDocumentsOfANodeHaveTheLayersOfProviderAndNodeTypeInThatOrder(t *tes
 	in.NodeType.Spec.UserData, in.NodeType.Spec.SSHKeys = "nodetype", []string{"own", "shared"}
 	in.NodeType.Spec.Properties = map[string]string{"of": "nodetype"}
 	in.NodeType.Spec.Gate.TaintKey = "example.com/gate"
+	in.Provider.Spec.Containerd = &v1alpha1.ContainerdSpec{SandboxImage: "registry.example.com/pause:3.10.1"}
 	plan := v1alpha1.NodePlan{KernelArguments: []string{"of-the-plan"}}
 	want := cloudinit.Input{
 		Kind: v1alpha1.UserDataCloudInit, OS: "debian", KernelArguments: []string{"modprobe.blacklist=nouveau"}, Plan: plan, Gate: in.NodeType.Spec.Gate.Key(),
 		Network: in.Provider.Spec.Network, SSHKeys: []string{"shared", "operations", "own"}, Kubelet: cloudinit.KubeletInput{Version: in.Image.Spec.Software.Kubelet},
-		Layers: []cloudinit.Layer{{Name: "NodeProvider hall-1", Text: "provider"}, {Name: "NodeType h100-mig", Text: "nodetype"}},
+		Containerd: containerd.Node{Version: "2.1.4", Runtime: true, CDI: true, Settings: in.Provider.Spec.Containerd},
+		Layers:     []cloudinit.Layer{{Name: "NodeProvider hall-1", Text: "provider"}, {Name: "NodeType h100-mig", Text: "nodetype"}},
 		Properties: []properties.Level{
 			{Name: "NodeProvider hall-1", Values: in.Provider.Spec.Properties}, {Name: "NodeType h100-mig", Values: in.NodeType.Spec.Properties},
 		},
@@ -275,6 +278,7 @@ func TestTheDocumentsOfANodeHaveTheLayersOfProviderAndNodeTypeInThatOrder(t *tes
 	}
 	in.Provider = nil
 	want.Network, want.SSHKeys, want.Layers, want.Properties = nil, []string{"own", "shared"}, want.Layers[1:], want.Properties[1:]
+	want.Containerd.Settings = nil
 	if got := in.Documents(plan); !reflect.DeepEqual(got, want) {
 		t.Errorf("without the provider: got %+v\nwant %+v", got, want)
 	}
@@ -389,5 +393,22 @@ func TestUserDataIsCheckedAlthoughThePresentationIsRefused(t *testing.T) {
 	}
 	if want := []string{"gpu/count", "user-data/invalid"}; !slices.Equal(rules, want) {
 		t.Errorf("the rules are %v, want %v", rules, want)
+	}
+}
+
+func TestAContainerdThatMergesNoDropInIsTold(t *testing.T) {
+	for version, want := range map[string]string{"1.7.23": "must have the runtime /usr/bin/nvidia-container-runtime, the sandbox image", "": "does not say which containerd", "2.1.4": ""} {
+		in := possible()
+		in.Image.Spec.Software.Containerd = version
+		in.Provider.Spec.Containerd = &v1alpha1.ContainerdSpec{SandboxImage: "registry.example.com/pause:3.10.1"}
+		var got []string
+		for _, w := range Check(in).Warnings {
+			if w.Rule == "image/containerd" {
+				got = append(got, w.String())
+			}
+		}
+		if (len(got) == 1) != (want != "") || !strings.Contains(strings.Join(got, ""), want) {
+			t.Errorf("containerd %q: warnings %v, want %q", version, got, want)
+		}
 	}
 }

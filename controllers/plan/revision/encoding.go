@@ -27,6 +27,25 @@ func encodeV1(spec v1alpha1.NodeTypeRevisionSpec) object {
 	form.setObject("network", networkV1(spec.Network))
 	form.setTexts("sshKeys", keys)
 	form.setObject("kubelet", kubeletV1(spec.Kubelet))
+	form.setObject("containerd", containerdV1(spec.Containerd))
+	return form
+}
+
+// containerdV1 returns the mirrors by their registries: their order means nothing, and that of the endpoints of one does.
+func containerdV1(spec *v1alpha1.ContainerdSpec) object {
+	form := object{}
+	if spec == nil {
+		return form
+	}
+	form.setText("sandboxImage", spec.SandboxImage, "")
+	mirrors := object{}
+	for _, m := range spec.RegistryMirrors {
+		mirror := object{}
+		mirror.setTexts("endpoints", m.Endpoints)
+		mirror.setText("caBundle", m.CABundle, "")
+		mirrors[m.Registry] = mirror
+	}
+	form.setObject("registryMirrors", mirrors)
 	return form
 }
 

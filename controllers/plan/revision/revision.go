@@ -60,7 +60,11 @@ func Build(in Inputs) (v1alpha1.NodeTypeRevisionSpec, error) {
 		Network:     in.Provider.Spec.Network.DeepCopy(),
 		SSHKeys:     v1alpha1.AuthorizedKeys(in.Provider.Spec.SSHKeys, in.NodeType.Spec.SSHKeys),
 		Kubelet:     in.NodeType.Spec.Kubelet.DeepCopy(),
+		Containerd:  in.Provider.Spec.Containerd.DeepCopy(),
 		HashVersion: HashVersion,
+	}
+	if len(containerdV1(spec.Containerd)) == 0 {
+		spec.Containerd = nil
 	}
 	if !hasMembers(spec.Kubelet) {
 		spec.Kubelet = nil

@@ -182,7 +182,7 @@ var known = []struct {
 	of     any
 	fields string
 }{
-	{v1alpha1.NodeTypeRevisionSpec{}, "(NodeTypeRef) Image GPU UserData Properties Network SSHKeys Kubelet HashVersion"},
+	{v1alpha1.NodeTypeRevisionSpec{}, "(NodeTypeRef) Image GPU UserData Properties Network SSHKeys Kubelet Containerd HashVersion"},
 	{v1alpha1.RevisionImage{}, "(Name) Checksum Format UserData"},
 	{v1alpha1.GPUSpec{}, "Vendor Model Count Driver IMEX Generic Presentation"},
 	{v1alpha1.GPUDriver{}, "Source Version KernelModule Packages"},
@@ -198,6 +198,8 @@ var known = []struct {
 	{v1alpha1.GenericSpec{}, "ResourceName ResourcesPerDevice KernelArguments Modules Blacklist Packages DRA"},
 	{v1alpha1.GenericDRA{}, "Driver DeviceClass Type"},
 	{v1alpha1.NetworkSpec{}, "CIDR DNSServers"},
+	{v1alpha1.ContainerdSpec{}, "RegistryMirrors SandboxImage"},
+	{v1alpha1.RegistryMirror{}, "Registry Endpoints CABundle"},
 }
 
 func TestNoFieldIsForgotten(t *testing.T) {

@@ -24,6 +24,7 @@ const (
 	CheckKernel     = "software/kernel"
 	CheckKubelet    = "software/kubelet"
 	CheckGPUModes   = "report/gpu-mode"
+	CheckContainerd = "report/containerd"
 	// PrefixResource begins the names of checks for resources that the node must advertise, PrefixForeign of those that it must
 	// not, PrefixAllocatable of what kubelet leaves to pods of its own resources.
 	PrefixResource    = "resource/"
@@ -36,7 +37,7 @@ type checkFunc func(Input) []v1alpha1.Check
 
 // checkFuncs are ordered by importance: the identity of the node, whether its object is current, the software that it runs, the
 // resources that it advertises. The first check with the worst result becomes the message of the condition.
-var checkFuncs = []checkFunc{checkProviderID, checkSystemUUID, checkReady, checkBoot, checkKernel, checkKubelet, checkLabels, checkLabelRules, checkGPUModes, checkExactResources, checkCPU, checkMemory, checkEphemeralStorage, checkAllocatable, checkSlices, checkDeviceClasses, checkForeignResources, checkAbsentDrivers, checkProbe}
+var checkFuncs = []checkFunc{checkProviderID, checkSystemUUID, checkReady, checkBoot, checkKernel, checkKubelet, checkLabels, checkLabelRules, checkGPUModes, checkContainerd, checkExactResources, checkCPU, checkMemory, checkEphemeralStorage, checkAllocatable, checkSlices, checkDeviceClasses, checkForeignResources, checkAbsentDrivers, checkProbe}
 
 // checkProbe comes last: a probe is only made when every other check passes.
 func checkProbe(in Input) []v1alpha1.Check { return in.ProbeChecks }
