@@ -80,10 +80,11 @@ func managementObjects(o options, kubeconfig []byte) ([]cli.Object, error) {
 	if o.endpoint != "" {
 		bootstrap["endpoint"] = o.endpoint
 	}
-	return append(objects, cli.Object{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "TenantCluster", "metadata": metadata(o.name),
-		"spec": map[string]any{"kubeconfigSecretRef": map[string]any{"name": o.name + secretSuffix}, "join": map[string]any{"tlsBootstrap": bootstrap}},
-	}), nil
+	spec := map[string]any{"kubeconfigSecretRef": map[string]any{"name": o.name + secretSuffix}, "join": map[string]any{"tlsBootstrap": bootstrap}}
+	if o.servingCertificates {
+		spec["servingCertificates"] = string(v1alpha1.ServingCertificatesApprovedByIngot)
+	}
+	return append(objects, cli.Object{"apiVersion": v1alpha1.GroupVersion.String(), "kind": "TenantCluster", "metadata": metadata(o.name), "spec": spec}), nil
 }
 
 // minifyKubeconfig returns the current context of a kubeconfig alone, because people's files also hold the credentials of other clusters.

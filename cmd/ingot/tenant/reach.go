@@ -26,8 +26,10 @@ type tenant struct {
 	requirements requirements
 	// endpoint as nodes reach it; empty: the kubeconfig's server.
 	endpoint string
-	config   *rest.Config
-	api      kubernetes.Interface
+	// servingCertificates: Ingot approves those of the nodes' kubelets.
+	servingCertificates bool
+	config              *rest.Config
+	api                 kubernetes.Interface
 	// user of the kubeconfig; empty when it could not be found out.
 	user         string
 	random       io.Reader

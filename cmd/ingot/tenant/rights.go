@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
@@ -33,7 +34,7 @@ type right struct {
 	isOptional bool
 }
 
-// rights are all rights that the manager needs in a tenant's cluster.
+// rights are those that the manager needs in every tenant's cluster.
 var rights = []right{
 	{"", "nodes", []string{"get", "list", "watch", "patch", "delete"}, "", "judge, gate, label, cordon and remove nodes", "", false},
 	{"", "pods", []string{"list"}, "", "drain a node", "", false},
@@ -49,11 +50,26 @@ var rights = []right{
 	{"", "configmaps", []string{"get"}, tokenNamespace, "tell nodes the DNS of a cluster with its own domain or a node-local cache", "kubelet-config", true},
 }
 
+// servingRights are those that it needs besides where it approves the serving certificates of kubelets.
+var servingRights = []right{
+	{"certificates.k8s.io", "certificatesigningrequests", []string{"get", "list", "watch"}, "", "see the requests for serving certificates of kubelets", "", false},
+	{"certificates.k8s.io", "certificatesigningrequests/approval", []string{"update"}, "", "approve those that name what Ingot knows of their Machine", "", false},
+	{"certificates.k8s.io", "signers", []string{"approve"}, "", "approve requests to this signer and to no other", certificatesv1.KubeletServingSignerName, false},
+}
+
+// neededRights returns the rights that the manager needs in this tenant's cluster.
+func (t *tenant) neededRights() []right {
+	if t.servingCertificates {
+		return slices.Concat(rights, servingRights)
+	}
+	return rights
+}
+
 // checkRights checks each right of the kubeconfig's user. When one is missing, the grants have all of them.
 func (t *tenant) checkRights(ctx context.Context) {
 	const topic = "rights"
 	missing := false
-	for _, r := range rights {
+	for _, r := range t.neededRights() {
 		var denied []string
 		for _, verb := range r.verbs {
 			allowed, err := t.isAllowed(ctx, r, verb)
@@ -81,7 +97,7 @@ func (t *tenant) checkRights(ctx context.Context) {
 		t.add(levelNote, topic, "to be granted to the kubeconfig's user, whose name is not known")
 	default:
 		t.add(levelNote, topic, "ingot tenant add --tenant-side prints the roles for %s, to be applied in the tenant's cluster", t.user)
-		t.grants = append(t.grants, roleObjects(t.userSubject())...)
+		t.grants = append(t.grants, roleObjects(t.neededRights(), t.userSubject())...)
 	}
 }
 
@@ -112,10 +128,10 @@ func (t *tenant) isAllowed(ctx context.Context, r right, verb string) (bool, err
 	return review.Status.Allowed, nil
 }
 
-// roleObjects returns a ClusterRole and a Role with the rights, and their bindings.
-func roleObjects(subject map[string]any) []cli.Object {
+// roleObjects returns a ClusterRole and a Role with rights, and their bindings.
+func roleObjects(granted []right, subject map[string]any) []cli.Object {
 	rules := map[string][]any{}
-	for _, r := range rights {
+	for _, r := range granted {
 		rule := map[string]any{"apiGroups": []string{r.group}, "resources": []string{r.resource}, "verbs": r.verbs}
 		if r.name != "" {
 			rule["resourceNames"] = []string{r.name}
