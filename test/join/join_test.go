@@ -167,21 +167,7 @@ func joinNode(t *testing.T, programs, id string, method v1alpha1.JoinMethod) {
 		t.Fatal(err)
 	}
 	defer created.Stop()
-	o := options{Name: name, Dir: t.TempDir(), Programs: programs, UserData: documents.UserData}
-	pid, stop, err := o.start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = stop()
-		if t.Failed() {
-			logs, _ := filepath.Glob(filepath.Join(o.Dir, "*.log"))
-			for _, l := range logs {
-				text, _ := os.ReadFile(l)
-				t.Logf("%s:\n%s", filepath.Base(l), text[max(0, len(text)-4000):])
-			}
-		}
-	})
+	pid := startNode(t, options{Name: name, Dir: t.TempDir(), Programs: programs, UserData: documents.UserData})
 	select {
 	case event := <-created.ResultChan():
 		node, ok := event.Object.(*corev1.Node)
@@ -197,6 +183,26 @@ func joinNode(t *testing.T, programs, id string, method v1alpha1.JoinMethod) {
 	if method == v1alpha1.JoinScript {
 		checkRemoved(t, pid)
 	}
+}
+
+// startNode starts a node that ends with the test, which shows its logs when it fails. It returns the id of the node's first process.
+func startNode(t *testing.T, o options) int {
+	t.Helper()
+	pid, stop, err := o.start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = stop()
+		if t.Failed() {
+			logs, _ := filepath.Glob(filepath.Join(o.Dir, "*.log"))
+			for _, l := range logs {
+				text, _ := os.ReadFile(l)
+				t.Logf("%s:\n%s", filepath.Base(l), text[max(0, len(text)-4000):])
+			}
+		}
+	})
+	return pid
 }
 
 // checkAllocatable judges what the kubelet leaves to pods: as the settings that it was given say, and not as others do.
