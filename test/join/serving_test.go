@@ -71,7 +71,7 @@ func TestAKubeletServesWithTheCertificateThatIngotApproved(t *testing.T) {
 	dir := programs(t)
 	initCluster(t, dir)
 	namespace := runApprover(t)
-	for id, method := range map[string]v1alpha1.JoinMethod{"dddddd": v1alpha1.JoinTLSBootstrap, "eeeeee": v1alpha1.JoinKubeadm} {
+	for id, method := range map[string]v1alpha1.JoinMethod{"servea": v1alpha1.JoinTLSBootstrap, "serveb": v1alpha1.JoinKubeadm} {
 		t.Run(string(method), func(t *testing.T) {
 			name, port := "serving-"+id, freePort(t)
 			documents, err := cloudinit.Render(cloudinit.Input{

@@ -46,6 +46,8 @@ be mended.
 --tenant-side prints what must be applied in the tenant's cluster instead.
 --file names NodeTypes and OSImages that the tenant will use: their kubelets, gates
 and presentations are checked as well.
+--serving-certificates asks for the rights to approve the certificates that kubelets
+serve with, and has the TenantCluster say so.
 --try-join makes a bootstrap token in the tenant's cluster, has a certificate issued
 with it as a node would, and deletes both; without it nothing is written anywhere.`,
 		Example: "  ingot tenant add research -n research --kubeconfig research.kubeconfig -f nodetype.yaml -f osimage.yaml | kubectl apply -f -",
