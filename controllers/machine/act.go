@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -168,7 +169,7 @@ func (r *Reconciler) requestInstall(ctx context.Context, obs *observation, a lif
 	if err != nil {
 		return fmt.Errorf("render: %w", err)
 	}
-	key := documents.ClaimKey(obs.host)
+	key := documents.ClaimKey(obs.host, obs.secretAttempt())
 	ref := func(present []byte) *corev1.SecretReference {
 		if len(present) == 0 {
 			return nil
@@ -271,6 +272,9 @@ func (r *Reconciler) writeClaimSecret(ctx context.Context, obs *observation, a l
 	if err != nil {
 		return fmt.Errorf("render: %w", err)
 	}
+	if err := r.deleteEarlierSecret(ctx, obs); err != nil {
+		return err
+	}
 	if err := r.putSecret(ctx, obs, node.Claim(rendered, a.HostAttempt, a.TokenID, join.Token)); err != nil {
 		return err
 	}
@@ -288,12 +292,27 @@ func (r *Reconciler) scrubSecret(ctx context.Context, obs *observation, _ lifecy
 	return r.putSecret(ctx, obs, node.Claim(rendered, obs.facts.Secret.HostAttempt, "", ""))
 }
 
+// deleteEarlierSecret deletes the claim Secret of the attempt before, where each attempt has its own.
+func (r *Reconciler) deleteEarlierSecret(ctx context.Context, obs *observation) error {
+	attempt := obs.secretAttempt() - 1
+	if attempt <= 0 {
+		return nil
+	}
+	key := documents.ClaimKey(obs.host, attempt)
+	return client.IgnoreNotFound(r.Client.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}))
+}
+
 // putSecret creates the claim Secret, or replaces an earlier one under the resource version that was read.
 func (r *Reconciler) putSecret(ctx context.Context, obs *observation, secret *corev1.Secret) error {
 	if obs.secret == nil {
 		return r.Client.Create(ctx, secret)
 	}
 	secret.ResourceVersion = obs.secret.ResourceVersion
+	// Labels of others stay: a baremetal-operator finds the Secret by its own.
+	labels := map[string]string{}
+	maps.Copy(labels, obs.secret.Labels)
+	maps.Copy(labels, secret.Labels)
+	secret.Labels = labels
 	return r.Client.Update(ctx, secret)
 }
 

@@ -111,7 +111,11 @@ func (r *Reconciler) observeRelease(ctx context.Context, host *metal3.BareMetalH
 	if claim.Release == "" {
 		return nil, nil
 	}
-	secret, err := read(ctx, r.APIReader, documents.ClaimKey(host), &corev1.Secret{})
+	attempt := int64(0)
+	if i, err := v1alpha1.InstallationOf(host); record == nil && err == nil && i != nil {
+		attempt = i.Attempt
+	}
+	secret, err := read(ctx, r.APIReader, documents.ClaimKey(host, attempt), &corev1.Secret{})
 	if err != nil {
 		return nil, err
 	}

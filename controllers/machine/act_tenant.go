@@ -65,7 +65,7 @@ func (r *Reconciler) tokenFor(obs *observation, id string) (tokenID, secret stri
 	if id != "" {
 		kept, secret, found := strings.Cut(string(obs.secret.Data[documents.KeyToken]), ".")
 		if !found || kept != id {
-			return "", "", fmt.Errorf("the claim Secret %s does not hold the token that its annotation names: delete it, and the installation begins anew", documents.ClaimKey(obs.host))
+			return "", "", fmt.Errorf("the claim Secret %s does not hold the token that its annotation names: delete it, and the installation begins anew", documents.ClaimKey(obs.host, obs.secretAttempt()))
 		}
 		return id, secret, nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -184,6 +185,14 @@ func TestAMachineLivesOnAHostOfABaremetalOperator(t *testing.T) {
 		}
 		if second := disk.Disk(); second.URL != first.URL || !strings.Contains(string(second.UserData), "of the second revision") {
 			t.Errorf("after the roll to a revision of the same image the server has %s with the user data %q", second.URL, second.UserData)
+		}
+		claim := &corev1.Secret{}
+		r.until("the Secret of the second attempt has the operator's label and no token", func() bool {
+			err := server.Client.Get(t.Context(), r.key("server-00-claim-2"), claim)
+			return err == nil && claim.Labels[baremetaloperator.SecretLabel] == "true" && claim.Annotations[v1alpha1.AnnotationClaimTokenID] == "" && len(claim.Data["bootstrapToken"]) == 0
+		})
+		if err := server.Client.Get(t.Context(), r.key("server-00-claim-1"), claim); !apierrors.IsNotFound(err) {
+			t.Errorf("the Secret of the first attempt is still there: %v", err)
 		}
 		if err := server.Client.Delete(t.Context(), r.machine(r.namespace)); err != nil {
 			t.Fatal(err)

@@ -385,7 +385,7 @@ func (obs *observation) observeDocumentProblem(objects revisionObjects, f *lifec
 
 // documents returns what the documents of the Machine's node are rendered from.
 func (obs *observation) documents(objects revisionObjects) documents.Node {
-	return documents.Node{Machine: obs.machine, NodeType: obs.nodeType, Revision: objects.revision, Plan: objects.rendering.Spec.Plan, Image: objects.image, Host: obs.host, Tenant: obs.tenant}
+	return documents.Node{Machine: obs.machine, NodeType: obs.nodeType, Revision: objects.revision, Plan: objects.rendering.Spec.Plan, Image: objects.image, Host: obs.host, Tenant: obs.tenant, SecretAttempt: obs.secretAttempt()}
 }
 
 // addWarnings adds an event with the reservations under which the documents were accepted, once for each attempt. It adds none

@@ -284,13 +284,21 @@ func lifecycleHost(h *metal3.BareMetalHost, record *v1alpha1.HostRecord, uid typ
 	return facts
 }
 
+// secretAttempt returns the attempt in the name of the claim Secret; 0: the name has none.
+func (obs *observation) secretAttempt() int64 {
+	if obs.facts.Provider.HasRecords || obs.record != nil {
+		return 0
+	}
+	return obs.machine.Status.Attempt
+}
+
 // observeSecret reads the claim Secret from the API server, because Secrets are not cached.
 func (r *Reconciler) observeSecret(ctx context.Context, obs *observation) error {
 	if obs.facts.Host.Consumer != lifecycle.ConsumerMine {
 		return nil
 	}
 	var err error
-	if obs.secret, err = read(ctx, r.APIReader, documents.ClaimKey(obs.host), &corev1.Secret{}); err != nil || obs.secret == nil {
+	if obs.secret, err = read(ctx, r.APIReader, documents.ClaimKey(obs.host, obs.secretAttempt()), &corev1.Secret{}); err != nil || obs.secret == nil {
 		return err
 	}
 	if obs.secret.Labels[v1alpha1.LabelMachine] != string(obs.machine.ClaimUID()) {

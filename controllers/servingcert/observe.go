@@ -122,6 +122,9 @@ func isInstallation(record *v1alpha1.HostRecord) bool {
 func (r *Reconciler) staticAddresses(ctx context.Context, host *metal3.BareMetalHost, m *v1alpha1.Machine) ([]netip.Addr, error) {
 	var secret corev1.Secret
 	key := client.ObjectKey{Namespace: host.Namespace, Name: v1alpha1.ClaimSecretName(host.Name)}
+	if ref := host.Spec.NetworkData; ref != nil {
+		key.Name = ref.Name // a host of a metal3 provider has a claim Secret for each attempt
+	}
 	err := r.APIReader.Get(ctx, key, &secret)
 	if apierrors.IsNotFound(err) {
 		return nil, nil

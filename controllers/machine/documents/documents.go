@@ -38,6 +38,8 @@ type Node struct {
 	Image *v1alpha1.OSImage
 	// Host that the Machine has; nil: none yet.
 	Host *metal3.BareMetalHost
+	// SecretAttempt is the attempt in the name of the claim Secret; 0: the name has none.
+	SecretAttempt int64
 	// Tenant is the TenantCluster that the node joins; nil: it is gone.
 	Tenant *v1alpha1.TenantCluster
 }
@@ -156,15 +158,20 @@ const (
 	KeyToken       = "bootstrapToken"
 )
 
-// ClaimKey names the claim Secret of a host.
-func ClaimKey(host *metal3.BareMetalHost) types.NamespacedName {
-	return types.NamespacedName{Namespace: host.Namespace, Name: v1alpha1.ClaimSecretName(host.Name)}
+// ClaimKey names the claim Secret of a host. A host that a baremetal-operator serves has one for each attempt, because the operator may read it at any
+// time; elsewhere the attempt is 0.
+func ClaimKey(host *metal3.BareMetalHost, attempt int64) types.NamespacedName {
+	key := types.NamespacedName{Namespace: host.Namespace, Name: v1alpha1.ClaimSecretName(host.Name)}
+	if attempt > 0 {
+		key.Name += "-" + strconv.FormatInt(attempt, 10)
+	}
+	return key
 }
 
 // Claim is the claim Secret, with the bootstrap token that the documents hold; an empty token: they hold nothing that is secret.
 // hostAttempt is the number of the installation in the HostRecord; 0: the host has none.
 func (n Node) Claim(d cloudinit.Documents, hostAttempt int64, tokenID, token string) *corev1.Secret {
-	key := ClaimKey(n.Host)
+	key := ClaimKey(n.Host, n.SecretAttempt)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: key.Namespace, Name: key.Name,
 		Labels:      map[string]string{v1alpha1.LabelMachine: string(n.Machine.ClaimUID())},
