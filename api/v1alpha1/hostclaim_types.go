@@ -8,6 +8,15 @@ import (
 // KeyNetworkData is the key of a claim Secret that has the network data of the node.
 const KeyNetworkData = "networkData"
 
+// Reasons of Machine's conditions that the host of a metal3 provider gives.
+const (
+	// ReasonHostDelayed, ReasonHostServicing: the baremetal-operator of a metal3 provider has the host wait for others, or changes its firmware.
+	ReasonHostDelayed   = "HostDelayed"
+	ReasonHostServicing = "HostServicing"
+	// ReasonHostDeleting: the BareMetalHost of a metal3 provider is being deleted under the Machine; its baremetal-operator removes the image.
+	ReasonHostDeleting = "HostDeleting"
+)
+
 // ClaimSecretName returns the name of the claim Secret of a host, which is in the host's namespace.
 func ClaimSecretName(host string) string { return host + "-claim" }
 

@@ -325,3 +325,19 @@ func TestTheEraseOfTheProviderIsPassedOnAndWrittenDown(t *testing.T) {
 		return strings.Contains(r.condition(r.namespace, v1alpha1.ConditionClaimed).Message, "1 not erased since another tenant")
 	})
 }
+
+// TestAHostThatIsDeletedUnderItsMachineIsReported says so before the operator has done anything, and tells the way back.
+func TestAHostThatIsDeletedUnderItsMachineIsReported(t *testing.T) {
+	r := newMetal3Rig(t, true)
+	r.ready()
+	if err := server.Client.Delete(t.Context(), r.bareHost("server-00")); err != nil {
+		t.Fatal(err)
+	}
+	management.Eventually(t, "the Machine says that its host is being deleted", func() bool {
+		c := r.condition(r.namespace, v1alpha1.ConditionClaimed)
+		return c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonHostDeleting && strings.Contains(c.Message, "create the BareMetalHost again")
+	})
+	if s := r.servers["server-00"]; !s.IsRunning() {
+		t.Error("the operator was not to look yet")
+	}
+}

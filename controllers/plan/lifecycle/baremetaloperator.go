@@ -5,8 +5,11 @@ import (
 	"slices"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
 // This file has what is known of a host that a baremetal-operator serves. It has no HostRecord, and its status is written by a controller that is
@@ -69,4 +72,56 @@ func (s scope) waitForPowerState() result {
 		reason, message = v1alpha1.ReasonPoweringOff, fmt.Sprintf("host %s is %s, and is powered off when that has ended", s.hostName(), s.Host.State)
 	}
 	return waitResult(report{reason: reason, waitingFor: "the host to leave the state " + string(s.Host.State), message: message}).withRequeueAfter(hostCheckInterval)
+}
+
+// servedErrors are the errors of a host that a baremetal-operator serves, as a reason and in words that are fit for those who may not read hosts.
+var servedErrors = map[metal3.ErrorType]struct{ reason, words string }{
+	metal3.RegistrationError:            {v1alpha1.ReasonBMCUnreachable, "its baremetal-operator cannot use its BMC: it does not answer, or refuses the credentials"},
+	metal3.ProvisionedRegistrationError: {v1alpha1.ReasonBMCUnreachable, "its baremetal-operator cannot register the running server again"},
+	metal3.PowerManagementError:         {v1alpha1.ReasonBMCConflict, "its BMC does not change the power"},
+	metal3.ProvisioningError:            {string(hardware.ReasonInstallerFailed), "its baremetal-operator could not install or clean it"},
+	metal3.InspectionError:              {v1alpha1.ReasonHostError, "its inspection failed"},
+	metal3.PreparationError:             {v1alpha1.ReasonHostError, "its RAID or firmware could not be prepared"},
+	metal3.ServicingError:               {v1alpha1.ReasonHostError, "its servicing failed"},
+	metal3.DetachError:                  {v1alpha1.ReasonHostError, "its baremetal-operator could not detach it"},
+}
+
+// servedHostProblem returns the reason why the baremetal-operator of a host does not continue.
+func (s scope) servedHostProblem(hostError string) (reason, message string) {
+	h, name := s.Host, "host "+s.hostName()
+	switch {
+	case h.Deleting:
+		return v1alpha1.ReasonHostDeleting, s.deletedHostMessage()
+	case hostError != "":
+		known, isKnown := servedErrors[metal3.ErrorType(hostError)]
+		if !isKnown {
+			known.reason, known.words = v1alpha1.ReasonHostError, "it reports a "+hostError
+		}
+		if h.ErrorCount > 1 {
+			known.words += fmt.Sprintf(" (%d times)", h.ErrorCount)
+		}
+		return known.reason, name + ": " + known.words + detailsHint
+	case h.OperationalStatus == metal3.OperationalStatusDelayed:
+		return v1alpha1.ReasonHostDelayed, name + " waits until its baremetal-operator has ended work on other hosts (its PROVISIONING_LIMIT)"
+	case h.OperationalStatus == metal3.OperationalStatusServicing:
+		return v1alpha1.ReasonHostServicing, name + " is being serviced by its baremetal-operator, which changes its firmware"
+	case h.OperationalStatus == metal3.OperationalStatusDetached:
+		return v1alpha1.ReasonHostDetached, name + " is still detached: its baremetal-operator takes it back now"
+	}
+	return "", ""
+}
+
+// deletedHostMessage says what the deletion of a BareMetalHost does to its Machine, and the way back.
+func (s scope) deletedHostMessage() string {
+	return fmt.Sprintf("BareMetalHost %s is being deleted: its baremetal-operator powers the server off and removes the image, whatever runs there. A deletion cannot be taken back: %s, "+
+		"and create the BareMetalHost again when it is gone", s.hostName(), s.Machine.RemovalAdvice())
+}
+
+// reportDeletedHost sets the condition Claimed of a Machine whose host is being deleted, and adds an event the first time.
+func (p *planner) reportDeletedHost() {
+	message := p.deletedHostMessage()
+	if c := meta.FindStatusCondition(p.Machine.Status.Conditions, v1alpha1.ConditionClaimed); c == nil || c.Reason != v1alpha1.ReasonHostDeleting {
+		p.addEvent(true, v1alpha1.ReasonHostDeleting, message)
+	}
+	p.setCondition(v1alpha1.ConditionClaimed, metav1.ConditionFalse, v1alpha1.ReasonHostDeleting, message)
 }

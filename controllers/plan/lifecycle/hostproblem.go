@@ -20,6 +20,8 @@ func (s scope) hostProblem() (reason, message string) {
 		return v1alpha1.ReasonHostPaused, "host " + s.hostName() + " is paused: remove its annotation " + metal3.PausedAnnotation
 	case h.Detached:
 		return v1alpha1.ReasonHostDetached, "host " + s.hostName() + " is detached: remove its annotation " + metal3.DetachedAnnotation
+	case !s.mustHaveRecord() && h.ErrorReason == "":
+		return s.servedHostProblem(hostError)
 	case hostError != "" && h.ErrorReason == v1alpha1.ReasonHardwareInsufficient:
 		return h.ErrorReason, s.hardwareProblem()
 	case hostError != "" && h.ErrorReason != "":

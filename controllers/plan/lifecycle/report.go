@@ -98,6 +98,10 @@ func (p *planner) setPhaseStatus() {
 // reportClaim sets the condition Claimed of a Machine that has its host. A host that was deleted meanwhile is kept for it; the condition and an
 // event say so.
 func (p *planner) reportClaim() {
+	if p.Host.Deleting && !p.mustHaveRecord() {
+		p.reportDeletedHost()
+		return
+	}
 	if !p.Host.Deleting {
 		p.setCondition(v1alpha1.ConditionClaimed, metav1.ConditionTrue, v1alpha1.ReasonClaimed, "host "+p.hostName()+" is this Machine's")
 		return

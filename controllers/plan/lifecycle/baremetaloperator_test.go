@@ -1,0 +1,73 @@
+package lifecycle
+
+import (
+	"strings"
+	"testing"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// served returns the facts of a Machine in the phase whose host a baremetal-operator serves.
+func served(t *testing.T, phase v1alpha1.MachinePhase) Facts {
+	t.Helper()
+	f := factsIn(t, phase)
+	f.Provider.HasRecords, f.Host.Record = false, nil
+	return f
+}
+
+func TestTheErrorsOfABaremetalOperatorHaveReasons(t *testing.T) {
+	for _, c := range []struct {
+		change func(*Host)
+		reason string
+		says   string
+	}{
+		{func(h *Host) { h.Error, h.ErrorCount = string(metal3.RegistrationError), 3 }, v1alpha1.ReasonBMCUnreachable, "refuses the credentials (3 times)"},
+		{func(h *Host) { h.Error, h.ErrorCount = string(metal3.PowerManagementError), 1 }, v1alpha1.ReasonBMCConflict, "does not change the power ("},
+		{func(h *Host) { h.Error, h.ImageURL = string(metal3.ProvisioningError), "http://images/a.raw" }, "InstallerFailed", "could not install or clean it"},
+		{func(h *Host) { h.Error = "an error of a later release" }, v1alpha1.ReasonHostError, "an error of a later release"},
+		{func(h *Host) { h.OperationalStatus = metal3.OperationalStatusDelayed }, v1alpha1.ReasonHostDelayed, "PROVISIONING_LIMIT"},
+		{func(h *Host) { h.OperationalStatus = metal3.OperationalStatusServicing }, v1alpha1.ReasonHostServicing, "firmware"},
+		{func(h *Host) { h.Deleting = true }, v1alpha1.ReasonHostDeleting, "create the BareMetalHost again"},
+	} {
+		f := served(t, v1alpha1.MachineProvisioning)
+		c.change(f.Host)
+		ready := meta.FindStatusCondition(Plan(f).Status.Conditions, v1alpha1.ConditionReady)
+		if ready.Reason != c.reason || !strings.Contains(ready.Message, c.says) {
+			t.Errorf("%+v: %s: %s", *f.Host, ready.Reason, ready.Message)
+		}
+	}
+}
+
+// TestThePowerOfAServedHostCountsOnlyWhenItIsNewer has one case for each thing that makes a status old.
+func TestThePowerOfAServedHostCountsOnlyWhenItIsNewer(t *testing.T) {
+	generation := func(n int64) *int64 { return &n }
+	for _, c := range []struct {
+		name   string
+		change func(*Host)
+		want   bool
+	}{
+		{"the conditions have observed the request", func(*Host) {}, true},
+		{"a condition has not observed the request", func(h *Host) { h.ObservedGeneration = generation(6) }, false},
+		{"the operator installs the host, and does not look at its power", func(h *Host) { h.State = metal3.StateProvisioning }, false},
+		{"the operator cannot reach the BMC", func(h *Host) { h.Error = string(metal3.RegistrationError) }, false},
+		{"the operator has the host wait", func(h *Host) { h.OperationalStatus = metal3.OperationalStatusDelayed }, false},
+		{"the host is paused", func(h *Host) { h.Paused = true }, false},
+		{"an error of the installation does not keep the operator from looking", func(h *Host) { h.Error = string(metal3.ProvisioningError) }, true},
+		{"without conditions, the request was not sent", func(h *Host) { h.ObservedGeneration = nil }, false},
+		{"without conditions, the operator has not seen the server off", func(h *Host) {
+			h.ObservedGeneration, h.PowerOffRequested, h.RebootRequested = nil, true, true
+		}, false},
+		{"without conditions, the operator has seen the server off", func(h *Host) { h.ObservedGeneration, h.PowerOffRequested = nil, true }, true},
+		{"the server is on", func(h *Host) { h.PoweredOn = true }, false},
+	} {
+		f := served(t, v1alpha1.MachineDraining)
+		f.Host.Online, f.Host.PoweredOn, f.Host.State, f.Host.Generation, f.Host.ObservedGeneration = false, false, metal3.StateProvisioned, 7, generation(7)
+		c.change(f.Host)
+		if got := f.isPoweredOff(); got != c.want {
+			t.Errorf("%s: the power-off counts as confirmed: %t", c.name, got)
+		}
+	}
+}
