@@ -149,7 +149,7 @@ type NodeTypeSpec struct {
 	Hardware *HardwareRequirements `json:"hardware,omitempty"`
 	// kubelet has members of KubeletConfiguration (kubelet.config.k8s.io/v1beta1), such as maxPods and kubeReserved. They win over the defaults, which
 	// follow from the size of the server, and over those of a cluster that kubeadm made. What the image's kubelet does not know, what Ingot sets, and a
-	// TenantCluster that joins by script are refused. The verdict judges allocatable by them. A change makes a new revision and rolls the nodes.
+	// join script that does not apply them are refused. The verdict judges allocatable by them. A change makes a new revision and rolls the nodes.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object

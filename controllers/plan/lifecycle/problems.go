@@ -51,14 +51,14 @@ func (s scope) rollProblem() (reason, message string) {
 // revisionProblem returns the reason why a revision must not be installed for the Machine's tenant now.
 func revisionProblem(f Facts, r Revision) (reason, message string) {
 	switch {
+	case r.JoinProblem != "":
+		return v1alpha1.ReasonKubeletUnsupported, "revision " + r.Name + ", " + tenantName(f) + ": " + r.JoinProblem
 	case r.Problem != "":
 		return v1alpha1.ReasonWaitingForNodeType, "revision " + r.Name + ": " + r.Problem
 	case f.Provider.BootProblem != "":
 		return v1alpha1.ReasonBootAddressWrong, f.Provider.BootProblem
 	case r.ImageProblem != "":
 		return r.ImageReason, r.ImageProblem
-	case r.JoinProblem != "":
-		return v1alpha1.ReasonKubeletUnsupported, "revision " + r.Name + ", " + tenantName(f) + ": " + r.JoinProblem
 	case !f.Tenant.Found || !f.Tenant.Reachable:
 		return v1alpha1.ReasonWaitingForTenant, tenantProblem(f)
 	case f.Tenant.Deleting:
