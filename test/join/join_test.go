@@ -130,6 +130,9 @@ func freePort(t *testing.T) int {
 func TestNodesJoin(t *testing.T) {
 	dir := programs(t)
 	initCluster(t, dir)
+	for _, method := range []v1alpha1.JoinMethod{v1alpha1.JoinTLSBootstrap, v1alpha1.JoinKubeadm, v1alpha1.JoinVCluster} {
+		tryJoin(t, method)
+	}
 	for id, method := range map[string]v1alpha1.JoinMethod{"aaaaaa": v1alpha1.JoinTLSBootstrap, "bbbbbb": v1alpha1.JoinKubeadm, "cccccc": v1alpha1.JoinVCluster, "dddddd": v1alpha1.JoinScript} {
 		t.Run(string(method), func(t *testing.T) { joinNode(t, dir, id, method) })
 	}

@@ -12,16 +12,20 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cloudinit/kubelet/script"
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 )
 
 // options are the flags of the command line.
 type options struct {
 	name, namespace, kubeconfig, endpoint string
-	managerNamespace                      string
-	files, nodeTypes                      []string
-	includeSecret, tenantSide, tryJoin    bool
-	servingCertificates                   bool
+	// join is the method, and script the file of a join by script.
+	join, script                       string
+	managerNamespace                   string
+	files, nodeTypes                   []string
+	includeSecret, tenantSide, tryJoin bool
+	servingCertificates                bool
 	// requestTimeout limits one request, issueTimeout the time until a trial's certificate is issued.
 	requestTimeout, issueTimeout time.Duration
 }
@@ -48,8 +52,11 @@ be mended.
 and presentations are checked as well.
 --serving-certificates asks for the rights to approve the certificates that kubelets
 serve with, and has the TenantCluster say so.
---try-join makes a bootstrap token in the tenant's cluster, has a certificate issued
-with it as a node would, and deletes both; without it nothing is written anywhere.`,
+--join says how nodes will join. --try-join makes a bootstrap token in the tenant's
+cluster, does with it what such a node does until its certificate is issued, and
+deletes both; without it nothing is written anywhere. kubeadm's discovery, signature
+and configuration are tried as well for kubeadm and vcluster; of a script, whether the
+token is accepted.`,
 		Example: "  ingot tenant add research -n research --kubeconfig research.kubeconfig -f nodetype.yaml -f osimage.yaml | kubectl apply -f -",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -64,6 +71,8 @@ with it as a node would, and deletes both; without it nothing is written anywher
 	f.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the TenantCluster in the management cluster")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "file with the kubeconfig of the tenant's cluster")
 	f.StringVar(&o.endpoint, "endpoint", "", "https://... of the API server as nodes reach it (default: the kubeconfig's server)")
+	f.StringVar(&o.join, "join", string(v1alpha1.JoinTLSBootstrap), "how nodes join: tlsBootstrap, kubeadm, vcluster or script")
+	f.StringVar(&o.script, "script", "", "file with the script of --join script (config/samples/join)")
 	f.StringArrayVarP(&o.files, "file", "f", nil, "YAML file with NodeTypes and OSImages; may be repeated")
 	f.StringArrayVar(&o.nodeTypes, "nodetype", nil, "NodeType of the files that the tenant will use; may be repeated (default: all)")
 	f.BoolVar(&o.includeSecret, "include-secret", false, "print the Secret with the kubeconfig as well")
@@ -90,8 +99,22 @@ func (o *options) parseFlags(cmd *cobra.Command) error {
 	case o.requestTimeout <= 0:
 		return cli.Usagef(cmd, "--timeout %s: expected a duration such as 10s", o.requestTimeout)
 	}
+	if err := o.parseJoin(cmd); err != nil {
+		return err
+	}
 	if o.endpoint != "" && !isHTTPS(o.endpoint) {
 		return cli.Usagef(cmd, "--endpoint: expected a URL such as https://tenant.example.com:6443")
+	}
+	return nil
+}
+
+// parseJoin checks the flags of the join.
+func (o *options) parseJoin(cmd *cobra.Command) error {
+	switch method := v1alpha1.JoinMethod(o.join); {
+	case method != v1alpha1.JoinTLSBootstrap && method != v1alpha1.JoinScript && !method.IsKubeadm():
+		return cli.Usagef(cmd, "--join %s: expected tlsBootstrap, kubeadm, vcluster or script", o.join)
+	case (method == v1alpha1.JoinScript) != (o.script != ""):
+		return cli.Usagef(cmd, "expected --script, the file of the script, with --join script and with no other one")
 	}
 	return nil
 }
@@ -110,7 +133,12 @@ func run(cmd *cobra.Command, o options) error {
 	if err != nil {
 		return fmt.Errorf("read the kubeconfig: %w", err)
 	}
+	text, err := readScript(o.script)
+	if err != nil {
+		return err
+	}
 	t, usable := examine(cmd.Context(), o, wanted, kubeconfig)
+	t.script = text
 	t.print(cmd.ErrOrStderr())
 	if usable {
 		if err := t.printObjects(cmd, o, kubeconfig); err != nil {
@@ -123,6 +151,21 @@ func run(cmd *cobra.Command, o options) error {
 	return nil
 }
 
+// readScript reads the script of a join, and refuses one that cannot run on a node.
+func readScript(path string) ([]byte, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the script: %w", err)
+	}
+	if why := script.Problem(text); why != "" {
+		return nil, fmt.Errorf("the script %s cannot run on a node: %s", path, why)
+	}
+	return text, nil
+}
+
 func (t *tenant) printObjects(cmd *cobra.Command, o options, kubeconfig []byte) error {
 	if o.tenantSide {
 		if len(t.grants) == 0 {
@@ -130,9 +173,12 @@ func (t *tenant) printObjects(cmd *cobra.Command, o options, kubeconfig []byte) 
 		}
 		return cli.PrintObjects(cmd.OutOrStdout(), t.grants...)
 	}
-	objects, err := managementObjects(o, kubeconfig)
+	objects, err := managementObjects(o, kubeconfig, t.script)
 	if err != nil {
 		return err
+	}
+	if !o.includeSecret && o.script != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "the Secret %s/%s%s with the script is not printed: add --include-secret, or make it with the key %s\n", o.namespace, o.name, scriptSuffix, v1alpha1.JoinScriptKey)
 	}
 	if !o.includeSecret {
 		fmt.Fprintf(cmd.ErrOrStderr(), "the Secret %s/%s%s with the kubeconfig is not printed: add --include-secret, or make it of a file with that one cluster\n",
@@ -143,7 +189,7 @@ func (t *tenant) printObjects(cmd *cobra.Command, o options, kubeconfig []byte) 
 
 // examine makes the checks. When the kubeconfig may not be used, nothing can be applied.
 func examine(ctx context.Context, o options, wanted requirements, kubeconfig []byte) (t *tenant, usable bool) {
-	t = &tenant{requirements: wanted, endpoint: o.endpoint, servingCertificates: o.servingCertificates, random: rand.Reader, issueTimeout: o.issueTimeout}
+	t = &tenant{requirements: wanted, endpoint: o.endpoint, servingCertificates: o.servingCertificates, random: rand.Reader, issueTimeout: o.issueTimeout, join: v1alpha1.JoinMethod(o.join)}
 	if err := t.open(kubeconfig, o.requestTimeout); err != nil {
 		t.add(levelMend, kubeconfigTopic, "%v", err)
 		return t, false

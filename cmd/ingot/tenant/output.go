@@ -60,8 +60,11 @@ func (r *report) print(w io.Writer) {
 // secretSuffix is appended to the name of the TenantCluster to make the name of its kubeconfig's Secret.
 const secretSuffix = "-kubeconfig"
 
+// scriptSuffix is appended to it to make the name of the Secret with the script of a join.
+const scriptSuffix = "-join"
+
 // managementObjects returns the objects that are applied in the management cluster.
-func managementObjects(o options, kubeconfig []byte) ([]cli.Object, error) {
+func managementObjects(o options, kubeconfig, script []byte) ([]cli.Object, error) {
 	metadata := func(name string) map[string]any { return map[string]any{"name": name, "namespace": o.namespace} }
 	objects := []cli.Object{{
 		"apiVersion": rbacAPI, "kind": "RoleBinding", "metadata": metadata("ingot-manager"),
@@ -76,11 +79,17 @@ func managementObjects(o options, kubeconfig []byte) ([]cli.Object, error) {
 		objects = append(objects, cli.Object{"apiVersion": "v1", "kind": "Secret", "metadata": metadata(o.name + secretSuffix), "type": "Opaque",
 			"data": map[string]any{"kubeconfig": lean}})
 	}
-	bootstrap := map[string]any{}
+	join := map[string]any{}
 	if o.endpoint != "" {
-		bootstrap["endpoint"] = o.endpoint
+		join["endpoint"] = o.endpoint
 	}
-	spec := map[string]any{"kubeconfigSecretRef": map[string]any{"name": o.name + secretSuffix}, "join": map[string]any{"tlsBootstrap": bootstrap}}
+	if o.script != "" {
+		join["secretRef"] = map[string]any{"name": o.name + scriptSuffix}
+		if o.includeSecret {
+			objects = append(objects, cli.Object{"apiVersion": "v1", "kind": "Secret", "metadata": metadata(o.name + scriptSuffix), "type": "Opaque", "data": map[string]any{v1alpha1.JoinScriptKey: script}})
+		}
+	}
+	spec := map[string]any{"kubeconfigSecretRef": map[string]any{"name": o.name + secretSuffix}, "join": map[string]any{o.join: join}}
 	if o.servingCertificates {
 		spec["servingCertificates"] = string(v1alpha1.ServingCertificatesApprovedByIngot)
 	}

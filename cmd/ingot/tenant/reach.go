@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
@@ -34,6 +35,9 @@ type tenant struct {
 	user         string
 	random       io.Reader
 	issueTimeout time.Duration
+	// join is how nodes join, and script the script of such a join.
+	join   v1alpha1.JoinMethod
+	script []byte
 }
 
 // kubeconfigTopic and versionTopic are the topics of the findings of open and of readVersion.

@@ -18,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
 // pollInterval is the pause between two requests for the state of a certificate.
@@ -26,10 +28,12 @@ const pollInterval = 200 * time.Millisecond
 // tokenLifetime is how long a trial's token remains valid when it cannot be deleted.
 const tokenLifetime = 10 * time.Minute
 
-// tryJoin does what a node does until it has its certificate: it asks for one with a bootstrap token, and waits until it is approved and
-// issued. It discards the key, and deletes the token and the request.
+// trialTopic is that of what a trial finds.
+const trialTopic = "trial of a join"
+
+// tryJoin does what a node does until it has its certificate, in the way of the join. It discards the key, and deletes the token and the request.
 func (t *tenant) tryJoin(ctx context.Context) {
-	const topic = "trial of a join"
+	const topic = trialTopic
 	id, secret, err := t.newToken()
 	if err == nil {
 		err = t.createToken(ctx, id, secret)
@@ -41,10 +45,27 @@ func (t *tenant) tryJoin(ctx context.Context) {
 	// The token is deleted even when the trial is interrupted.
 	defer t.deleteToken(context.WithoutCancel(ctx), topic, id)
 	node, err := kubernetes.NewForConfig(t.nodeConfig(id + "." + secret))
-	if err == nil {
+	switch {
+	case err != nil:
+	case t.join == v1alpha1.JoinScript:
+		err = t.useToken(ctx, node, id)
+	case t.join.IsKubeadm():
+		if err = t.discover(ctx, node, id, secret); err == nil {
+			err = t.requestCertificate(ctx, node, id)
+		}
+	default:
 		err = t.requestCertificate(ctx, node, id)
 	}
+	t.addTrial(err)
+}
+
+// addTrial adds what a trial found, and what mends it.
+func (t *tenant) addTrial(err error) {
+	const topic = trialTopic
+	var lacks *discoveryError
 	switch {
+	case errors.As(err, &lacks):
+		t.add(levelMend, topic, "%v", lacks)
 	case apierrors.IsUnauthorized(err):
 		t.add(levelMend, topic, "the API server accepts no bootstrap tokens: start it with --enable-bootstrap-token-auth")
 	case apierrors.IsForbidden(err):
@@ -55,6 +76,10 @@ func (t *tenant) tryJoin(ctx context.Context) {
 		t.grants = append(t.grants, joinRights[1].clusterRoleBinding(), joinRights[2].clusterRoleBinding())
 	case err != nil:
 		t.add(levelMend, topic, "%v", innermostError(err))
+	case t.join == v1alpha1.JoinScript:
+		t.add(levelOK, topic, "a bootstrap token is accepted at %s; what the script does with it only a node shows", t.endpoint)
+	case t.join.IsKubeadm():
+		t.add(levelOK, topic, "kubeadm's discovery is signed for a bootstrap token and has the kubeconfig's authority, its configuration may be read, and a node's certificate is issued")
 	default:
 		t.add(levelOK, topic, "a bootstrap token is accepted at %s, and a node's certificate issued", t.endpoint)
 	}
@@ -83,7 +108,7 @@ func (t *tenant) newToken() (id, secret string, err error) {
 func trialName(id string) string { return "ingot-trial-" + id }
 
 func (t *tenant) createToken(ctx context.Context, id, secret string) error {
-	_, err := t.api.CoreV1().Secrets(tokenNamespace).Create(ctx, &corev1.Secret{
+	token := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-" + id},
 		Type:       corev1.SecretTypeBootstrapToken,
 		StringData: map[string]string{
@@ -91,7 +116,11 @@ func (t *tenant) createToken(ctx context.Context, id, secret string) error {
 			"usage-bootstrap-authentication": "true", "auth-extra-groups": ingotBootstrappers + "," + kubeadmBootstrappers,
 			"description": "Ingot: trial of a join",
 		},
-	}, metav1.CreateOptions{})
+	}
+	if t.join.IsKubeadm() {
+		token.StringData["usage-bootstrap-signing"] = "true"
+	}
+	_, err := t.api.CoreV1().Secrets(tokenNamespace).Create(ctx, token, metav1.CreateOptions{})
 	return err
 }
 
