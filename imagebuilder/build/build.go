@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -37,6 +38,8 @@ type Result struct {
 	pack.Result
 	// Contents lists the packages, modules and files.
 	Contents spdx.Document
+	// Warnings are what nodes of the image would lack.
+	Warnings []string
 }
 
 // builder has what the steps share.
@@ -154,5 +157,10 @@ func (b *builder) pack(ctx context.Context) error {
 	}
 	b.contents.Image = spdx.Image{Name: filepath.Base(packed.Path), SHA256: packed.Checksum[len("sha256:"):]}
 	b.result = Result{Result: packed, Contents: b.contents.Document(b.Epoch)}
+	config, err := b.tree.ReadFile(recipe.ContainerdConfigPath)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	b.result.Warnings = recipe.ContainerdWarnings(config, packed.OSImage.Spec.Software.Containerd)
 	return nil
 }

@@ -124,6 +124,9 @@ func runBuild(ctx context.Context, opts buildOptions, stdout, stderr io.Writer) 
 	if err != nil {
 		return err
 	}
+	for _, w := range r.Warnings {
+		fmt.Fprintln(stderr, "warning: "+w)
+	}
 	if opts.check {
 		if err := checkBoot(ctx, r, opts, stderr); err != nil {
 			return err
