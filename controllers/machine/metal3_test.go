@@ -24,6 +24,7 @@ import (
 type metal3Rig struct {
 	*rig
 	operator *baremetaloperator.Operator
+	options  baremetaloperator.Options
 	servers  map[string]*baremetaloperator.SimulatedServer
 }
 
@@ -45,7 +46,7 @@ func newMetal3Rig(t *testing.T, conditions bool) *metal3Rig {
 			t.Fatal(err)
 		}
 	}
-	r.operator = baremetaloperator.New(baremetaloperator.Options{
+	r.options = baremetaloperator.Options{
 		Client: server.Client, Conditions: conditions, Retries: 1,
 		Server: func(key types.NamespacedName) baremetaloperator.Server {
 			if s := r.servers[key.Name]; s != nil {
@@ -53,7 +54,8 @@ func newMetal3Rig(t *testing.T, conditions bool) *metal3Rig {
 			}
 			return nil
 		},
-	})
+	}
+	r.operator = baremetaloperator.New(r.options)
 	r.addServed("server-00")
 	return r
 }
@@ -340,4 +342,43 @@ func TestAHostThatIsDeletedUnderItsMachineIsReported(t *testing.T) {
 	if s := r.servers["server-00"]; !s.IsRunning() {
 		t.Error("the operator was not to look yet")
 	}
+}
+
+// TestAMachineLivesThroughFaultsOfItsHost lets everything that is done with the server fail at first and take its time then. The operator is started
+// again in every phase, and the Secret of the BMC is missing for a while. No host is without image while its server runs: see until.
+func TestAMachineLivesThroughFaultsOfItsHost(t *testing.T) {
+	forEachRelease(t, func(t *testing.T, r *metal3Rig) {
+		next := r.addRevision(2, "1.37.0")
+		r.options.Retries = 3
+		disturb := func() {
+			r.operator = baremetaloperator.New(r.options)
+			for _, op := range []baremetaloperator.Operation{baremetaloperator.Registering, baremetaloperator.Looking, baremetaloperator.Powering, baremetaloperator.Deploying, baremetaloperator.Cleaning} {
+				r.servers["server-00"].Fail(op, 1)
+				r.servers["server-00"].Delay(op, 2)
+			}
+		}
+		disturb()
+		r.ready()
+		disturb()
+		r.want(r.namespace, next)
+		r.untilPhase(v1alpha1.MachineDraining)
+		disturb()
+		credentials := &corev1.Secret{ObjectMeta: r.meta("server-00-bmc")}
+		if err := server.Client.Delete(t.Context(), credentials); err != nil {
+			t.Fatal(err)
+		}
+		r.until("the Machine says that the BMC cannot be used", func() bool {
+			return r.condition(r.namespace, v1alpha1.ConditionReady).Reason == v1alpha1.ReasonBMCUnreachable
+		})
+		server.Create(t, &corev1.Secret{ObjectMeta: r.meta("server-00-bmc"), Data: map[string][]byte{"username": []byte("root"), "password": []byte("calvin")}})
+		r.join()
+		disturb()
+		if err := server.Client.Delete(t.Context(), r.machine(r.namespace)); err != nil {
+			t.Fatal(err)
+		}
+		r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
+		if h := r.bareHost("server-00"); h.Spec.ConsumerRef != nil || h.Annotations[v1alpha1.AnnotationLastErase] != "Metadata" {
+			t.Errorf("the host is %v's, and its last erase was %q", h.Spec.ConsumerRef, h.Annotations[v1alpha1.AnnotationLastErase])
+		}
+	})
 }
