@@ -8,6 +8,7 @@ import (
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -380,5 +381,30 @@ func TestAMachineLivesThroughFaultsOfItsHost(t *testing.T) {
 		if h := r.bareHost("server-00"); h.Spec.ConsumerRef != nil || h.Annotations[v1alpha1.AnnotationLastErase] != "Metadata" {
 			t.Errorf("the host is %v's, and its last erase was %q", h.Spec.ConsumerRef, h.Annotations[v1alpha1.AnnotationLastErase])
 		}
+	})
+}
+
+func TestAnImageThatOnlyIronicReachesIsInstalled(t *testing.T) {
+	r := newMetal3Rig(t, true)
+	image := &v1alpha1.OSImage{}
+	if err := server.Client.Get(t.Context(), types.NamespacedName{Name: r.namespace + "-1"}, image); err != nil {
+		t.Fatal(err)
+	}
+	image.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionImageReachable, Status: metav1.ConditionFalse, Reason: "ImageMissing", Message: "the server answers 404", LastTransitionTime: metav1.Now()}}
+	if err := server.Client.Status().Update(t.Context(), image); err != nil {
+		t.Fatal(err)
+	}
+	r.ready()
+	management.Eventually(t, "an event warns", func() bool {
+		events := &eventsv1.EventList{}
+		if err := server.Client.List(t.Context(), events, client.InNamespace(r.namespace)); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events.Items {
+			if e.Reason == v1alpha1.ReasonAcceptedWithWarnings && strings.Contains(e.Note, "the server answers 404; it is installed all the same") {
+				return true
+			}
+		}
+		return false
 	})
 }

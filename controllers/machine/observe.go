@@ -11,7 +11,6 @@ import (
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -192,6 +191,8 @@ type revisionObjects struct {
 	revision  *v1alpha1.NodeTypeRevision
 	rendering *v1alpha1.NodeTypeRendering
 	image     *v1alpha1.OSImage
+	// imageWarning says why the manager cannot read the image, where that does not prevent its installation. It is empty otherwise.
+	imageWarning string
 }
 
 // joinProblem returns why a node of the revision cannot join the tenant's cluster as it says; empty: it can, or there is no revision.
@@ -240,8 +241,7 @@ func (r *Reconciler) readRevision(ctx context.Context, obs *observation, asked v
 		f.Problem = "its OSImage " + image.Name + " does not exist: create it again"
 		return objects, f, nil
 	}
-	f.ImageReason, f.ImageProblem = imageProblem(objects.image)
-	f.Image = exactImage(objects.image.Spec, image)
+	obs.observeImage(&objects, &f)
 	if gpu := objects.revision.Spec.GPU; gpu != nil {
 		f.GPUs = &v1alpha1.ExpectedGPUs{Vendor: gpu.Vendor, Model: gpu.Model, Count: gpu.Count}
 	}
@@ -253,25 +253,6 @@ func (r *Reconciler) readRevision(ctx context.Context, obs *observation, asked v
 		f.Problem = "its NodeProvider " + obs.nodeType.Spec.ProviderRef.Name + " does not exist: create it again"
 	}
 	return objects, f, nil
-}
-
-// exactImage returns the file that the revision pinned. amd64 is left out, as in a HostRecord that was written before it had an architecture: an image
-// that differs would be written again.
-func exactImage(image v1alpha1.OSImageSpec, pinned v1alpha1.RevisionImage) v1alpha1.ExactImage {
-	exact := v1alpha1.ExactImage{URL: image.URL, Checksum: pinned.Checksum, Format: pinned.Format}
-	if image.Architecture != v1alpha1.ArchitectureAMD64 {
-		exact.Architecture = image.Architecture
-	}
-	return exact
-}
-
-// imageProblem returns why an OSImage cannot be installed now: its server answers, and not as it must.
-func imageProblem(image *v1alpha1.OSImage) (reason, message string) {
-	c := meta.FindStatusCondition(image.Status.Conditions, v1alpha1.ConditionImageReachable)
-	if c == nil || c.Status != metav1.ConditionFalse {
-		return "", ""
-	}
-	return c.Reason, "OSImage " + image.Name + ": " + c.Message
 }
 
 // observeRendering reads the rendering that the facts name or, where only a revision is wanted, the one that the NodeType has
@@ -392,6 +373,9 @@ func (obs *observation) documents(objects revisionObjects) documents.Node {
 // where the claim Secret is written again for the same attempt because its token was lost.
 func (obs *observation) addWarnings(plan v1alpha1.NodePlan, d cloudinit.Documents) {
 	warnings := documents.Warnings(plan, d)
+	if problem := obs.current.imageWarning; problem != "" {
+		warnings = append(warnings, problem+"; it is installed all the same, because what installs it may reach it")
+	}
 	if s := obs.facts.Secret; len(warnings) == 0 || s.Found && s.Attempt == obs.machine.Status.Attempt {
 		return
 	}
