@@ -13,6 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
+// inspectDisabled is the value of the inspect annotation that asks for no inspection.
+const inspectDisabled = "disabled"
+
 // maxErrors is how many errors of a host that is being deleted are retried.
 const maxErrors = 3
 
@@ -164,7 +167,7 @@ func (o *Operator) inspect(ctx context.Context, r *round) (outcome, error) {
 	if err := o.writeHardware(ctx, r, details); err != nil {
 		return outcome{}, err
 	}
-	if mode, isSet := r.Annotations[metal3.InspectAnnotationPrefix]; isSet && mode != metal3.InspectAnnotationValueDisabled {
+	if mode, isSet := r.Annotations[metal3.InspectAnnotationPrefix]; isSet && mode != inspectDisabled {
 		delete(r.Annotations, metal3.InspectAnnotationPrefix)
 		return wait(0), o.patchMetadata(ctx, r)
 	}
@@ -193,7 +196,7 @@ func (o *Operator) manageAvailable(ctx context.Context, r *round) (outcome, erro
 	if r.Spec.ExternallyProvisioned {
 		return o.changeState(r, metal3.StateExternallyProvisioned), nil
 	}
-	if mode, isSet := r.Annotations[metal3.InspectAnnotationPrefix]; isSet && mode != metal3.InspectAnnotationValueDisabled {
+	if mode, isSet := r.Annotations[metal3.InspectAnnotationPrefix]; isSet && mode != inspectDisabled {
 		return o.changeState(r, metal3.StateInspecting), nil
 	}
 	if r.Spec.Image == nil {

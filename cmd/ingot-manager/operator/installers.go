@@ -116,7 +116,7 @@ func (s *ironicSecret) credentialsIn(data map[string][]byte) (ironic.Credentials
 	var missing []error
 	value := func(key string) string {
 		if len(data[key]) == 0 {
-			missing = append(missing, fmt.Errorf("Secret %s has no %s", s.key, key)) //nolint:staticcheck // Secret is the name of a kind
+			missing = append(missing, fmt.Errorf("%s is missing in Secret %s", key, s.key))
 		}
 		return string(data[key])
 	}

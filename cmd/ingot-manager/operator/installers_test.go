@@ -88,7 +88,7 @@ func TestEachIronicHasItsInstallerAndItsCredentialsAreReadAgain(t *testing.T) {
 
 	application := &ironicSecret{reader: reader, clock: all.clock, key: secret.key, keystoneURL: "https://keystone/v3"}
 	_, err := application.credentials(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "metal/ironic has no applicationCredentialID") || strings.Contains(err.Error(), "second") {
+	if err == nil || !strings.Contains(err.Error(), "applicationCredentialID is missing in Secret metal/ironic") || strings.Contains(err.Error(), "second") {
 		t.Errorf("a Secret of the other kind: %v", err)
 	}
 	reader.data = map[string]string{"applicationCredentialID": "id", "applicationCredentialSecret": "s"}
