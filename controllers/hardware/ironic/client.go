@@ -43,12 +43,23 @@ type client struct {
 	minor       int
 }
 
-// open returns the service with a version that both sides speak, and the minor number of that version. It logs in when the credentials have changed.
-func (c *client) open(ctx context.Context) (*gophercloud.ServiceClient, int, error) {
-	const op = "connect to Ironic"
+// opConnect is what errors call the way to a service.
+const opConnect = "connect to Ironic"
+
+// credentialsNow returns the credentials as they are now.
+func (c *client) credentialsNow(ctx context.Context) (Credentials, error) {
 	credentials, err := c.options.Credentials(ctx)
 	if err != nil {
-		return nil, 0, &hardware.Error{Kind: hardware.Unauthorized, Op: op, Target: c.options.Endpoint, Err: err}
+		return Credentials{}, &hardware.Error{Kind: hardware.Unauthorized, Op: opConnect, Target: c.options.Endpoint, Err: err}
+	}
+	return credentials, nil
+}
+
+// open returns the service with a version that both sides speak, and the minor number of that version. It logs in when the credentials have changed.
+func (c *client) open(ctx context.Context) (*gophercloud.ServiceClient, int, error) {
+	credentials, err := c.credentialsNow(ctx)
+	if err != nil {
+		return nil, 0, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,14 +68,14 @@ func (c *client) open(ctx context.Context) (*gophercloud.ServiceClient, int, err
 	}
 	service, err := c.logIn(ctx, credentials)
 	if err != nil {
-		return nil, 0, asError(err, op, c.options.Endpoint)
+		return nil, 0, asError(err, opConnect, c.options.Endpoint)
 	}
 	minor, err := negotiate(ctx, service)
 	if err != nil {
-		return nil, 0, asError(err, op, c.options.Endpoint)
+		return nil, 0, asError(err, opConnect, c.options.Endpoint)
 	}
 	if minor < minorNeeded {
-		return nil, 0, hardware.Errorf(hardware.Unsupported, op, c.options.Endpoint,
+		return nil, 0, hardware.Errorf(hardware.Unsupported, opConnect, c.options.Endpoint,
 			"expected API version 1.%d or later, the server speaks 1.%d at most: upgrade Ironic", minorNeeded, minor)
 	}
 	c.minor = min(minor, minorUsed)

@@ -26,9 +26,10 @@ type listing struct {
 	own map[string]change
 	// last is the last turn that was given.
 	last int64
-	// failedAt and failure are of the last read of the list, if that failed.
-	failedAt time.Time
-	failure  error
+	// failedAt, failedWith and failure are of the last read of the list, if that failed: when, with which credentials and why.
+	failedAt   time.Time
+	failedWith Credentials
+	failure    error
 }
 
 // change is what is known of a node since an own change.
@@ -62,15 +63,19 @@ func (i *Installer) find(ctx context.Context, host hardware.Host) (n node, asked
 	return l.byName[strings.ToLower(nodeName(host))], false, nil
 }
 
-// readListOnce reads the list, or returns the failure of a read that has just ended. Without it: Ironic accepts connections and answers nothing, a thousand
+// readListOnce reads the list, or returns the failure of a read with the same credentials that has just ended. Without it: Ironic accepts connections and answers nothing, a thousand
 // hosts wait for the list one after the other, each until the time-out, and hosts of other providers find no worker.
 func (i *Installer) readListOnce(ctx context.Context, now time.Time) error {
 	l := &i.listing
-	if l.failure != nil && now.Sub(l.failedAt) < i.options.ListAge {
+	credentials, err := i.client.credentialsNow(ctx)
+	if err != nil {
+		return err
+	}
+	if l.failure != nil && credentials == l.failedWith && now.Sub(l.failedAt) < i.options.ListAge {
 		return l.failure
 	}
-	err := i.readList(ctx, now)
-	l.failure, l.failedAt = err, i.options.Clock()
+	err = i.readList(ctx, now)
+	l.failure, l.failedAt, l.failedWith = err, i.options.Clock(), credentials
 	if ctx.Err() != nil {
 		l.failure = nil // the caller has ended it
 	}

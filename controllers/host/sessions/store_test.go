@@ -141,7 +141,8 @@ func TestAnAttemptThatIsWantedIsASessionBeforeAnythingIsKeptOfIt(t *testing.T) {
 	want := netboot.Session{
 		HostUID: r.uid(), Namespace: r.host.Namespace, Name: "server-1", BootMAC: mac,
 		Work: netboot.Work{Operation: hardware.OpInstall,
-			Image: hardware.Image{URL: "http://images/a", Checksum: "sha256:aa", Format: "raw"}, RootDevice: hardware.RootDevice{MinSizeBytes: 2 << 30}},
+			Image: hardware.Image{URL: "http://images/a", Checksum: "sha256:aa", Format: "raw"}, RootDevice: hardware.RootDevice{MinSizeBytes: 2 << 30},
+			Requirements: hardware.Requirements{Architecture: "amd64"}},
 		AttemptStatus: hardware.AttemptStatus{Number: 7, State: hardware.AttemptRunning, Step: hardware.StepPoweringOff}, Since: started, StepAt: started, Deadline: started.Add(time.Hour),
 	}
 	for _, got := range []netboot.Session{byMAC, byUID} {
