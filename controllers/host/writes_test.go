@@ -18,6 +18,9 @@ import (
 
 // writes counts what a process writes, by kind.
 type writes struct {
+	// underWay is held for reading while a write is made: what a test has seen the effect of is counted.
+	underWay sync.RWMutex
+
 	mu    sync.Mutex
 	count map[string]int
 	log   []string
@@ -27,6 +30,8 @@ type writes struct {
 
 // note makes the write and counts it. One that was refused since others were faster is none.
 func (w *writes) note(kind string, o client.Object, patch client.Patch, write func() error) error {
+	w.underWay.RLock()
+	defer w.underWay.RUnlock()
 	data, dataErr := patch.Data(o)
 	if err := write(); err != nil {
 		return err
@@ -43,12 +48,16 @@ func (w *writes) note(kind string, o client.Object, patch client.Patch, write fu
 }
 
 func (w *writes) reset() {
+	w.underWay.Lock()
+	defer w.underWay.Unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.count, w.log = nil, nil
 }
 
 func (w *writes) counted() (map[string]int, []string) {
+	w.underWay.Lock()
+	defer w.underWay.Unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return maps.Clone(w.count), w.log
@@ -68,6 +77,8 @@ func (c counting) Apply(ctx context.Context, o apiruntime.ApplyConfiguration, op
 	if c.writes.refusal != nil {
 		return c.writes.refusal
 	}
+	c.writes.underWay.RLock()
+	defer c.writes.underWay.RUnlock()
 	err := c.Client.Apply(ctx, o, options...)
 	if err == nil {
 		c.writes.mu.Lock()
@@ -108,7 +119,7 @@ func TestAnInstallationCostsFewWrites(t *testing.T) {
 	r.writes.reset()
 	r.claim(s, "m1", 1, v1alpha1.EraseMetadata)
 	r.await(s, "it is provisioned", inState(metal3.StateProvisioned))
-	r.stop() // the last write is counted when it has been answered
+	r.stop()
 	got, log := r.writes.counted()
 	want := map[string]int{"HostRecord/status": 8, "BareMetalHost/status": 2, "applied": 1}
 	if !maps.Equal(got, want) {
