@@ -84,7 +84,7 @@ type Decision struct {
 }
 
 // Decide decides about the requests that were created under the name of the Machine's Node. Of those that nobody has decided about only the newest counts:
-// a kubelet waits for no other one.
+// a kubelet waits for no other one. An API server tells the second of a creation: of those of one second the one that can be approved counts.
 func Decide(now time.Time, m Machine, requests []Request) Decision {
 	ours := slices.DeleteFunc(slices.Clone(requests), func(r Request) bool {
 		return r.Signer != certificatesv1.KubeletServingSignerName || r.Username != UserPrefix+m.Node
@@ -92,8 +92,9 @@ func Decide(now time.Time, m Machine, requests []Request) Decision {
 	if len(ours) == 0 || !m.HasNode {
 		return Decision{}
 	}
-	slices.SortFunc(ours, func(a, b Request) int { return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name)) })
-	newest := ours[len(ours)-1]
+	newest := slices.MaxFunc(ours, func(a, b Request) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.preference(m), b.preference(m)), cmp.Compare(a.Name, b.Name))
+	})
 	switch {
 	case newest.IsDecided && newest.ApprovedAt.IsZero():
 		return Decision{}
@@ -118,6 +119,17 @@ func Decide(now time.Time, m Machine, requests []Request) Decision {
 	out := approved(newest)
 	out.Approve = &newest
 	return out
+}
+
+// preference is higher for a request that a kubelet can wait for, and highest for one that can be approved.
+func (r Request) preference(m Machine) int {
+	switch {
+	case r.IsDecided:
+		return 0
+	case r.problem(m) != "":
+		return 1
+	}
+	return 2
 }
 
 // approved is the decision about a request that is approved.

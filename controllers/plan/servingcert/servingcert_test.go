@@ -189,6 +189,22 @@ func TestOnlyTheNewestRequestCountsAndApprovalsAreRare(t *testing.T) {
 	}
 }
 
+// TestOfOneSecondTheRequestThatCanBeApprovedCounts: a kubelet that was restarted with its right address has made two requests in a second.
+func TestOfOneSecondTheRequestThatCanBeApprovedCounts(t *testing.T) {
+	good := request(t, kubelets())
+	wrong, decided := good, good
+	wrong.Name, wrong.Usages = "z", nil
+	decided.Name, decided.IsDecided = "zz", true
+	for _, requests := range [][]Request{{good, wrong, decided}, {decided, wrong, good}} {
+		if d := Decide(now, machine(), requests); d.Approve == nil || d.Approve.Name != good.Name {
+			t.Errorf("%+v", d)
+		}
+	}
+	if d := Decide(now, machine(), []Request{wrong, decided}); d.Reason != v1alpha1.ReasonServingCertificateUnapproved {
+		t.Errorf("%+v", d)
+	}
+}
+
 func TestTheAddressesOfAHost(t *testing.T) {
 	static := []netip.Addr{netip.MustParseAddr("10.20.4.17"), netip.MustParseAddr("fd00::17")}
 	for name, c := range map[string]struct {
