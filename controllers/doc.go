@@ -55,6 +55,7 @@
 //	    plan_placement["controllers/plan/placement"]
 //	    plan_probe["controllers/plan/probe"]
 //	    plan_providerkind["controllers/plan/providerkind"]
+//	    plan_queue["controllers/plan/queue"]
 //	    plan_rendering["controllers/plan/rendering"]
 //	    plan_revision["controllers/plan/revision"]
 //	    plan_revisionrollout["controllers/plan/revisionrollout"]
@@ -131,7 +132,7 @@
 //	  nodepool --> plan_event & plan_join & plan_placement & plan_sameserver & plan_scaling
 //	  nodetype --> plan_feasibility & plan_placement & plan_rendering & plan_revision & plan_rollout & plan_sameserver
 //	  plan_feasibility --> plan_providerkind
-//	  plan_host --> plan_event & plan_inventory
+//	  plan_host --> plan_event & plan_inventory & plan_queue
 //	  plan_lifecycle --> plan_contest & plan_event & plan_inventory
 //	  plan_placement --> plan_inventory & plan_providerkind
 //	  plan_rollout --> plan_event & plan_revisionrollout

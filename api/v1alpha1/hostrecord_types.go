@@ -182,6 +182,20 @@ type WantedAttempt struct {
 	Message string `json:"message,omitempty"`
 }
 
+// HostQueue is the place of a host that waits until its installer may work on it, because the installer works on as many hosts as
+// spec.ironic.limits of the NodeProvider says. Nothing of the work has begun, and no deadline runs.
+type HostQueue struct {
+	// operation that it waits for: Install, Erase.
+	// +required
+	Operation string `json:"operation"`
+	// place is one more than the number of hosts that come before it.
+	// +required
+	Place int32 `json:"place"`
+	// since is when it began to wait.
+	// +required
+	Since metav1.MicroTime `json:"since"`
+}
+
 // IsOpen reports whether the attempt is wanted and has not ended.
 func (w *WantedAttempt) IsOpen() bool { return w != nil && w.Outcome == "" }
 
@@ -305,6 +319,9 @@ type HostRecordStatus struct {
 	// wanted is the attempt that is wanted, or was last.
 	// +optional
 	Wanted *WantedAttempt `json:"wanted,omitempty"`
+	// queue is the host's place in the queue of its NodeProvider; absent: it waits in none.
+	// +optional
+	Queue *HostQueue `json:"queue,omitempty"`
 	// attempt is what Ingot's own installer keeps of it.
 	// +optional
 	Attempt *HostAttempt `json:"attempt,omitempty"`
@@ -375,6 +392,7 @@ func (s *HostRecordStatus) Progress() *HostAttempt {
 // +kubebuilder:printcolumn:name="Operation",type=string,JSONPath=".status.wanted.operation"
 // +kubebuilder:printcolumn:name="Outcome",type=string,JSONPath=".status.wanted.outcome"
 // +kubebuilder:printcolumn:name="Step",type=string,JSONPath=".status.attempt.step"
+// +kubebuilder:printcolumn:name="Place",type=integer,priority=1,JSONPath=".status.queue.place"
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=".status.error.reason"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 type HostRecord struct {

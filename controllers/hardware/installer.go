@@ -249,6 +249,7 @@ const (
 	ReasonInstallerConflict     Reason = "InstallerConflict"
 	ReasonInstallerUnsupported  Reason = "InstallerUnsupported"
 	ReasonInstallerInvalid      Reason = "InstallerInvalid"
+	ReasonInstallerFull         Reason = "InstallerFull" // it works on as many hosts as it may; the kind is Busy
 
 	ReasonBootMACConflict Reason = "BootMACConflict" // another host has the boot MAC address of the host, so that the boot service serves neither
 )
@@ -274,6 +275,8 @@ type AttemptStatus struct {
 	DoneBytes, TotalBytes int64
 	// Boots is the number of boot documents that were served in this attempt.
 	Boots int
+	// IsRefusedByLimit is true while the attempt has not begun because the service that installs works on as many hosts as it may.
+	IsRefusedByLimit bool
 	// Reason and Message say why the attempt failed. The message of an attempt that has not failed says what a person should know of it.
 	Reason  Reason
 	Message string

@@ -38,6 +38,9 @@ func (r *Reconciler) reconcileHost(ctx context.Context, provider *v1alpha1.NodeP
 	if decision.RemoveFinalizer {
 		return step.Retry(r.removeFinalizers(ctx, host, record)).Result()
 	}
+	if isTaken, err := r.takeTurn(ctx, provider, record, decision); err != nil || !isTaken {
+		return turnLost(err, r.Timeouts.PollInterval).Result()
+	}
 	intent := decision.Record
 	if decision.Action.Kind != plan.ActionNone {
 		intent.Error = record.Status.Error // it is written after the action, which may change it

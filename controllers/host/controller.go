@@ -71,6 +71,7 @@ type Reconciler struct {
 	generations generations
 	secrets     secretCache
 	lanes       lanes
+	turns       turns
 }
 
 // workers returns how many hosts are reconciled at the same time.

@@ -2,11 +2,15 @@ package host_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
@@ -19,6 +23,9 @@ type ironicServer struct {
 	number int
 }
 
+// ironicNumber is the number of the last ironicServer: no two hosts are one server.
+var ironicNumber atomic.Int64
+
 // Name implements named.
 func (s ironicServer) Name() string { return s.name }
 
@@ -27,10 +34,12 @@ func (s ironicServer) bootMAC() string {
 }
 
 // newIronicRig makes a rig whose NodeProvider is that Ironic.
-func newIronicRig(t *testing.T, running *ironicserver.Server, deployInterface string) *rig {
+func newIronicRig(t *testing.T, running *ironicserver.Server, deployInterface string, deploys int32) *rig {
 	t.Helper()
 	return newRigWith(t, 1, 0, func(r *rig) {
-		r.ironic = &v1alpha1.IronicProvider{Endpoint: running.Endpoint, HardwareType: "fake-hardware", DeployInterface: deployInterface}
+		r.ironic = &v1alpha1.IronicProvider{
+			Endpoint: running.Endpoint, HardwareType: "fake-hardware", DeployInterface: deployInterface, Limits: v1alpha1.IronicLimits{Deploys: deploys},
+		}
 	})
 }
 
@@ -40,14 +49,14 @@ func (r *rig) registerIronic(s ironicServer) {
 	server.Create(r.t,
 		&corev1.Secret{ObjectMeta: r.meta(s.name + "-bmc"), StringData: map[string]string{"username": "root", "password": "bmc-password"}},
 		&metal3.BareMetalHost{ObjectMeta: r.meta(s.name), Spec: metal3.BareMetalHostSpec{
-			BootMACAddress: s.bootMAC(), BMC: metal3.BMCDetails{Address: "ipmi://192.0.2.1", CredentialsName: s.name + "-bmc"},
+			BootMACAddress: s.bootMAC(), BMC: metal3.BMCDetails{Address: fmt.Sprintf("ipmi://192.0.2.%d", s.number), CredentialsName: s.name + "-bmc"},
 		}})
 }
 
 func TestAHostGoesThroughItsLifeByIronic(t *testing.T) {
 	running := ironicserver.Start(t, ironicserver.Options{})
-	r := newIronicRig(t, running, "direct")
-	s := ironicServer{"node-1", 1}
+	r := newIronicRig(t, running, "direct", 250)
+	s := ironicServer{"node-1", int(ironicNumber.Add(1))}
 	agent := ironicserver.StartAgent(t, running.Endpoint, s.bootMAC(), ironicserver.AgentOptions{})
 	r.registerIronic(s)
 	r.await(s, "it is available", inState(metal3.StateAvailable))
@@ -77,4 +86,109 @@ func TestAHostGoesThroughItsLifeByIronic(t *testing.T) {
 	if steps, _ := agent.Done(); strings.Join(steps, " ") != "write_image erase_devices_metadata" {
 		t.Errorf("the agent did %v", steps)
 	}
+}
+
+// claimedIronic registers servers, each with an agent that does not start, and claims them one after the other.
+func (r *rig) claimedIronic(running *ironicserver.Server, count int, begun func(ironicServer)) (servers []ironicServer, agents []*ironicserver.Agent) {
+	r.t.Helper()
+	for i := range count {
+		s := ironicServer{fmt.Sprintf("node-%d", i+1), int(ironicNumber.Add(1))}
+		servers = append(servers, s)
+		agents = append(agents, ironicserver.StartAgent(r.t, running.Endpoint, s.bootMAC(), ironicserver.AgentOptions{Absent: true}))
+		r.registerIronic(s)
+	}
+	for i, s := range servers {
+		r.await(s, "it is available", inState(metal3.StateAvailable))
+		r.claim(s, fmt.Sprintf("m%d", i+1), 1, v1alpha1.EraseMetadata)
+		begun(s)
+	}
+	return servers, agents
+}
+
+func placeOf(record *v1alpha1.HostRecord) int {
+	if record.Status.Queue == nil {
+		return 0
+	}
+	return int(record.Status.Queue.Place)
+}
+
+func TestHostsWaitForTheirTurnAtIronicAndKeepTheirPlaceOverARestart(t *testing.T) {
+	running := ironicserver.Start(t, ironicserver.Options{MaxDeploys: 1})
+	r := newIronicRig(t, running, "direct", 1)
+	isWaiting := func(place int) func(*metal3.BareMetalHost, *v1alpha1.HostRecord) bool {
+		return func(_ *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool { return placeOf(record) == place }
+	}
+	began := 0
+	servers, agents := r.claimedIronic(running, 3, func(s ironicServer) {
+		if began == 0 {
+			r.await(s, "it begins", func(_ *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool {
+				w := record.Status.Wanted
+				return w.IsOpen() && w.Operation == string(hardware.OpInstall)
+			})
+		} else {
+			r.await(s, "it waits", isWaiting(began))
+		}
+		began++
+	})
+	_, before := r.await(servers[2], "it is the second in the queue", isWaiting(2))
+	r.stop()
+	r.start()
+	time.Sleep(2 * quick().IdleInterval) // every host is looked at again
+	_, after := r.await(servers[2], "it is the second in the queue", isWaiting(2))
+	if !after.Status.Queue.Since.Equal(&before.Status.Queue.Since) {
+		t.Errorf("it waits since %s, and waited since %s before the restart", after.Status.Queue.Since, before.Status.Queue.Since)
+	}
+	for i, s := range servers {
+		agents[i].Set(ironicserver.AgentOptions{})
+		_, record := r.await(s, "it is provisioned", inState(metal3.StateProvisioned))
+		if record.Status.Queue != nil || record.Status.Failures > 0 {
+			t.Errorf("%s: queue %+v, %d failures", s.name, record.Status.Queue, record.Status.Failures)
+		}
+	}
+}
+
+func TestWhatIronicRefusesBecauseOfItsOwnLimitIsNoFailure(t *testing.T) {
+	running := ironicserver.Start(t, ironicserver.Options{MaxDeploys: 1})
+	r := newIronicRig(t, running, "direct", 250) // Ironic allows fewer than the NodeProvider says
+	r.timeouts.Install = 8 * time.Second
+	r.stop()
+	r.start()
+	var first bool
+	servers, agents := r.claimedIronic(running, 2, func(s ironicServer) {
+		if !first {
+			first = true
+			r.await(s, "Ironic works on it", func(_ *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool { return record.Status.Wanted.IsOpen() })
+			eventually(t, "its node waits for the agent", func() bool { return strings.Contains(nodeStates(t, running), "wait call-back") })
+		}
+	})
+	var deadline metav1.MicroTime
+	r.await(servers[1], "its deadline is postponed", func(h *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool {
+		w := record.Status.Wanted
+		if record.Status.Failures > 0 || record.Status.Error != nil || h.Status.ErrorType != "" {
+			t.Fatalf("%d failures, error %+v", record.Status.Failures, record.Status.Error)
+		}
+		if w.Operation != string(hardware.OpInstall) {
+			return false
+		}
+		if deadline.IsZero() {
+			deadline = w.Deadline
+		}
+		return w.Deadline.After(deadline.Time)
+	})
+	for i, s := range servers {
+		agents[i].Set(ironicserver.AgentOptions{})
+		if i == 0 {
+			continue // its own deadline may have passed meanwhile
+		}
+		_, record := r.await(s, "it is provisioned", inState(metal3.StateProvisioned))
+		if record.Status.Failures > 0 {
+			t.Errorf("%d failures", record.Status.Failures)
+		}
+	}
+}
+
+// nodeStates returns the list of Ironic's nodes as it is answered.
+func nodeStates(t *testing.T, running *ironicserver.Server) string {
+	t.Helper()
+	return fetch(t, http.MethodGet, running.Endpoint+"/v1/nodes", http.StatusOK)
 }

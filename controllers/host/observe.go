@@ -162,6 +162,10 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 		},
 		target: hardware.Host{UID: string(host.UID), Namespace: host.Namespace, Name: host.Name, BootMAC: strings.ToLower(host.Spec.BootMACAddress), BootWays: bootWays(provider), HasSignedBoot: hasSignedBoot(provider)},
 	}
+	var err error
+	if obs.facts.Places, err = r.places(ctx, provider, record); err != nil {
+		return obs, err
+	}
 	obs.facts.BootProblem, obs.facts.BootReason = bootProblem(provider, host)
 	if e := provider.Spec.Erase; e != nil && e.OnRelease != "" {
 		obs.facts.ErasePolicy = e.OnRelease
@@ -169,7 +173,6 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 	if !obs.facts.Host.CanBeObserved() {
 		return obs, nil
 	}
-	var err error
 	if obs.facts.Problem, err = r.sameServerProblem(ctx, host, record); err != nil || obs.facts.Problem != nil {
 		return obs, err
 	}

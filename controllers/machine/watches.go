@@ -215,6 +215,9 @@ func recordDigest(r *v1alpha1.HostRecord) string {
 	if s.Power != nil {
 		text += fmt.Sprint(" ", s.Power.State, s.Power.ObservedGeneration)
 	}
+	if q := s.Queue; q != nil {
+		text += fmt.Sprint(" ", q.Operation, q.Place)
+	}
 	if w := s.Wanted; w != nil {
 		text += fmt.Sprint(" ", w.Number, w.Outcome, w.ConfigDriveAwaitedAt != nil)
 	}

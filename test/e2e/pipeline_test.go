@@ -49,6 +49,8 @@ type pipeline struct {
 	env   *environment.Environment
 	watch *invariants.Watcher
 	fleet *fleet
+	// edit, if set, changes the samples before they are applied.
+	edit func(*pipeline, []*unstructured.Unstructured) error
 }
 
 // startPipeline starts it with these servers, and ends it with the test. wrongPassword names servers whose Secret is wrong.
@@ -76,6 +78,12 @@ func startPipelineFrom(t *testing.T, programs string, servers []rack.ServerSpec,
 // startTunedPipeline is startPipelineFrom with a manager whose settings are changed by that function.
 func startTunedPipeline(t *testing.T, programs string, change func(*settings.Settings), servers []rack.ServerSpec, wrongPassword ...string) *pipeline {
 	t.Helper()
+	return startEditedPipeline(t, programs, change, nil, servers, wrongPassword...)
+}
+
+// startEditedPipeline is startTunedPipeline with samples that are changed by the function edit, if there is one.
+func startEditedPipeline(t *testing.T, programs string, change func(*settings.Settings), edit func(*pipeline, []*unstructured.Unstructured) error, servers []rack.ServerSpec, wrongPassword ...string) *pipeline {
+	t.Helper()
 	for _, name := range []string{"ingot-manager", "ingot-agent", "ingot-controlplane"} {
 		if _, err := os.Stat(filepath.Join(programs, name)); err != nil {
 			require.Missing(t, "bin/"+name, "make build")
@@ -89,7 +97,7 @@ func startTunedPipeline(t *testing.T, programs string, change func(*settings.Set
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &pipeline{env: &environment.Environment{Dir: dir, ProgramDir: programs, Timing: serverTiming(), ChangeSettings: change}}
+	p := &pipeline{env: &environment.Environment{Dir: dir, ProgramDir: programs, Timing: serverTiming(), ChangeSettings: change}, edit: edit}
 	t.Cleanup(func() { p.stop(t, cancel) })
 	for _, step := range []func(context.Context) error{
 		p.startClusters, p.makeRamdisk, p.install, p.applySamples, p.startWatching,
@@ -162,6 +170,11 @@ func (p *pipeline) applySamples(ctx context.Context) error {
 	} {
 		if set != nil {
 			return set
+		}
+	}
+	if p.edit != nil {
+		if err := p.edit(p, samples); err != nil {
+			return err
 		}
 	}
 	err = within(ctx, 30*time.Second, func() error { return environment.Apply(ctx, p.env.ManagementClient, samples) }, func(err error) bool {

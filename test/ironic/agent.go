@@ -36,6 +36,8 @@ type AgentOptions struct {
 	Fails map[string]AgentError
 	// Hangs has the steps that never end.
 	Hangs map[string]bool
+	// WriteImage does what write_image asks for, with the URL of the image and the config drive as Ironic encodes it; nil: nothing is written.
+	WriteImage func(url, configDrive string) error
 }
 
 // Agent speaks the protocol of Ironic's agent for one node, whenever Ironic waits for the node's agent. It touches no disk.
@@ -179,7 +181,10 @@ func (a *Agent) serve(w http.ResponseWriter, r *http.Request) {
 		Params struct {
 			Step struct {
 				Step string
-				Args struct{ ConfigDrive string }
+				Args struct {
+					ConfigDrive string
+					Image       struct{ URLs []string } `json:"image_info"`
+				}
 			}
 		}
 	}
@@ -188,8 +193,13 @@ func (a *Agent) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer := a.execute(command.Name, command.Params.Step.Step)
-	if command.Params.Step.Step == "write_image" {
-		a.drive = command.Params.Step.Args.ConfigDrive
+	if args := command.Params.Step.Args; command.Params.Step.Step == "write_image" {
+		a.drive = args.ConfigDrive
+		if a.options.WriteImage != nil && len(args.Image.URLs) > 0 {
+			if err := a.options.WriteImage(args.Image.URLs[0], args.ConfigDrive); err != nil {
+				answer["command_status"], answer["command_error"] = "FAILED", AgentError{Type: "ImageWriteError", Code: 500, Message: err.Error()}
+			}
+		}
 	}
 	a.commands = append(a.commands, answer)
 	if command.Name == "standby.power_off" {

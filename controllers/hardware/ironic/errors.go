@@ -31,6 +31,9 @@ func named(err error) error {
 	return &copied
 }
 
+// limitText is in Ironic's refusal of what is above its limits of concurrent deployments and cleanings.
+const limitText = "concurrent action limit"
+
 // maxFault is how much of what Ironic says is repeated in an error.
 const maxFault = 300
 
@@ -48,7 +51,11 @@ func asError(err error, op, target string) error {
 		return &hardware.Error{Kind: hardware.Unreachable, Op: op, Target: target, Err: errors.New(shorten(err.Error()))}
 	}
 	fault := faultOf(response.Body)
-	return hardware.Errorf(kindOf(response.Actual, fault), op, target, "the answer is %d: %s", response.Actual, shorten(fault))
+	failed := hardware.Errorf(kindOf(response.Actual, fault), op, target, "the answer is %d: %s", response.Actual, shorten(fault))
+	if strings.Contains(strings.ToLower(fault), limitText) {
+		failed.Reason = hardware.ReasonInstallerFull
+	}
+	return failed
 }
 
 // asSecretError is asError for a request whose body has secrets. Ironic repeats a field that it refuses, quoted by Python, so that the secrets in it cannot be
@@ -71,7 +78,7 @@ func asSecretError(err error, op, target string) error {
 func kindOf(status int, fault string) hardware.Kind {
 	text := strings.ToLower(fault)
 	for _, passing := range []string{
-		"is locked by host", "concurrent action limit", "no valid host", "no conductor service", "no free conductor worker", "is currently reserved",
+		"is locked by host", limitText, "no valid host", "no conductor service", "no free conductor worker", "is currently reserved",
 	} {
 		if strings.Contains(text, passing) {
 			return hardware.Busy

@@ -12,6 +12,7 @@ type Installer struct {
 	client  client
 	listing listing
 	sent    sentCredentials
+	refused refusedHosts
 }
 
 var _ hardware.Installer = (*Installer)(nil)
@@ -41,6 +42,9 @@ func (i *Installer) Observe(ctx context.Context, host hardware.Host) (hardware.O
 	observation := hardware.Observation{Power: powerOf(n)}
 	if n.record.host == host.UID {
 		observation.Attempt = statusOf(n)
+	}
+	if a := observation.Attempt; a != nil && a.State == hardware.AttemptRunning && !n.isBegun() {
+		a.IsRefusedByLimit = i.refused.has(host.UID)
 	}
 	return observation, named(i.renewCredentials(ctx, host, n))
 }

@@ -204,8 +204,11 @@ func (i *Installer) requestState(ctx context.Context, c call, n node, target nod
 		options.CleanSteps = cleanSteps[c.work]
 	}
 	if err := nodes.ChangeProvisionState(ctx, service, n.uuid, options).ExtractErr(); err != nil {
-		return i.failed(asSecretError(err, "request "+string(target), c.host.String()))
+		failed := i.failed(asSecretError(err, "request "+string(target), c.host.String()))
+		i.refused.set(c.host.UID, hardware.ReasonOf(failed) == hardware.ReasonInstallerFull)
+		return failed
 	}
+	i.refused.set(c.host.UID, false)
 	i.note(c.host, n, true)
 	return nil
 }
@@ -228,6 +231,31 @@ func (i *Installer) requestPower(ctx context.Context, host hardware.Host, n node
 	}
 	i.note(host, n, true)
 	return nil
+}
+
+// refusedHosts remembers for which hosts Ironic has last refused work because of its limits. A process that starts again asks again, and is refused again.
+type refusedHosts struct {
+	mu    sync.Mutex
+	hosts map[string]bool
+}
+
+func (r *refusedHosts) set(uid string, refused bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !refused {
+		delete(r.hosts, uid)
+		return
+	}
+	if r.hosts == nil {
+		r.hosts = map[string]bool{}
+	}
+	r.hosts[uid] = true
+}
+
+func (r *refusedHosts) has(uid string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.hosts[uid]
 }
 
 // sentCredentials remembers which credentials of BMCs this process has given to Ironic, as digests: Ironic does not show them.

@@ -133,7 +133,10 @@ func (p *planner) waitForStart(a v1alpha1.WantedAttempt) result {
 	if r := p.waitForBootService(); r.isFinal {
 		return r
 	}
-	return p.waitForPowerOff(a)
+	if r := p.waitForPowerOff(a); r.isFinal {
+		return r
+	}
+	return p.waitForTurn(a)
 }
 
 func (p *planner) powerOffAfterErase() result {

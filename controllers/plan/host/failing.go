@@ -184,9 +184,13 @@ func (d Decision) WithActionDone() Decision {
 }
 
 // WithActionError returns the Decision after its Action returned an error. An error that an administrator must correct or look at is reported
-// at once, and any other when it has lasted for Timeouts.BMCGrace. The Action is tried again, until the deadline of its attempt has passed.
+// at once, and any other when it has lasted for Timeouts.BMCGrace. That an installer works on as many hosts as it may is none. The Action is tried again, until the deadline of its attempt has passed.
 func (d Decision) WithActionError(f Facts, err error) Decision {
 	p := &planner{Facts: f, d: d}
+	if hardware.ReasonOf(err) == hardware.ReasonInstallerFull {
+		p.d.RequeueAfter = queuePollIntervals * p.Timeouts.PollInterval
+		return p.d.WithActionDone()
+	}
 	problem := NewProblem(err, actionErrorMessage(err))
 	failing := p.recordFailure(v1alpha1.HostCall(d.Action.Kind), problem)
 	p.d.RequeueAfter = p.retryPause(failing, problem.NotBefore)

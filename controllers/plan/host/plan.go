@@ -34,11 +34,13 @@ func Plan(f Facts) Decision {
 	case p.isHeldAfterRestore():
 		p.reportRestored()
 	default:
+		p.d.Record.Queue = nil
 		p.recordObservedCall()
 		p.restoreRecord()
 		p.restoreLostRecord()
 		p.recordTenantSince()
 		p.recordCluster()
+		p.postponeDeadline()
 		p.concludeAttempt()
 		p.shareData()
 		p.acceptGoneDisks()

@@ -205,6 +205,11 @@ func (s scope) waitForInstallation() result {
 			condition: v1alpha1.ConditionProvisioned, reason: wanted.Reason,
 			message: fmt.Sprintf("host %s: at %s, %s%s", s.hostName(), wanted.Step, failureKind(wanted.Reason), detailsHint),
 		})
+	case s.queuePlace() > 0:
+		return waitResult(report{
+			v1alpha1.ConditionProvisioned, v1alpha1.ReasonQueued, "its turn",
+			fmt.Sprintf("host %s has the place %d in the queue for installations of its NodeProvider, which works on a limited number of hosts at the same time", s.hostName(), s.queuePlace()),
+		}).withRequeueAfter(time.Minute)
 	case s.isConfigDriveMissing() && !s.Tenant.Reachable:
 		return waitResult(report{
 			condition: v1alpha1.ConditionProvisioned, reason: v1alpha1.ReasonWaitingForTenant,
@@ -224,6 +229,14 @@ func (s scope) waitForInstallation() result {
 	})
 	r.progress = s.nextProgress(a)
 	return r
+}
+
+// queuePlace returns the place of the host in the queue for installations; 0: it waits in none.
+func (s scope) queuePlace() int32 {
+	if s.Host.Record == nil || s.Host.Record.Status.Queue == nil || s.Host.Record.Status.Queue.Operation != string(hardware.OpInstall) {
+		return 0
+	}
+	return s.Host.Record.Status.Queue.Place
 }
 
 // isWriteStep has the installer's step that writes the image and those after it.

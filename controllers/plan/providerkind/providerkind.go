@@ -39,7 +39,7 @@ var (
 		},
 	}
 	Ironic = Kind{
-		Name: "ironic", HasRecords: true, HasIPMI: true,
+		Name: "ironic", HasRecords: true, HasIPMI: true, HasQueue: true,
 		Installer: hardware.Capabilities{
 			Formats:          []string{"raw", "qcow2"},
 			EraseModes:       []hardware.EraseMode{hardware.EraseNone, hardware.EraseMetadata, hardware.EraseFull},

@@ -1,0 +1,167 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	plan "github.com/ingot-dev/ingot/controllers/plan/host"
+	"github.com/ingot-dev/ingot/controllers/plan/queue"
+	"github.com/ingot-dev/ingot/controllers/step"
+)
+
+// Limits of an Ironic without spec.ironic.limits: those of Ironic's own configuration.
+const (
+	defaultDeploys = 250
+	defaultCleans  = 50
+)
+
+// turnAge is how long a turn that was taken counts while the cache does not show the attempt. A write that failed leaves no attempt.
+const turnAge = time.Minute
+
+// waitAge is how long a host keeps its place that does not ask for it: it may be paused, or nobody can reach what it needs. A process that has just started
+// waits as long for each.
+const waitAge = 3 * time.Minute
+
+// turns are the turns that this process has given to hosts and that the cache may not show yet.
+//
+// Without it: an installer has room for one more host, two workers read the same HostRecords in the same moment, and both begin.
+type turns struct {
+	mu    sync.Mutex
+	taken map[client.ObjectKey]turn
+	// asked is when each host has last asked for its place, and since when the first one did.
+	asked map[client.ObjectKey]time.Time
+	since time.Time
+}
+
+// turn is an attempt that is about to be written.
+type turn struct {
+	operation hardware.Operation
+	number    int64
+	owner     string
+	at        time.Time
+}
+
+// limitOf returns on how many hosts of the NodeProvider the operation may be done at the same time; 0: there is no limit.
+func limitOf(provider *v1alpha1.NodeProvider, operation hardware.Operation) int {
+	if provider.Spec.Ironic == nil {
+		return 0
+	}
+	limits := provider.Spec.Ironic.Limits
+	if operation == hardware.OpInstall {
+		return int(cmp.Or(limits.Deploys, defaultDeploys))
+	}
+	return int(cmp.Or(limits.Cleans, defaultCleans))
+}
+
+// places returns the places of the host in the queues of its NodeProvider, where an attempt may begin.
+func (r *Reconciler) places(ctx context.Context, provider *v1alpha1.NodeProvider, record *v1alpha1.HostRecord) (map[hardware.Operation]int, error) {
+	if provider.Spec.Ironic == nil || record.Status.Wanted.IsOpen() {
+		return nil, nil
+	}
+	r.turns.mu.Lock()
+	defer r.turns.mu.Unlock()
+	places := map[hardware.Operation]int{}
+	for _, operation := range []hardware.Operation{hardware.OpInstall, hardware.OpErase} {
+		place, err := r.place(ctx, provider, record, operation)
+		if err != nil {
+			return nil, err
+		}
+		places[operation] = place
+	}
+	return places, nil
+}
+
+// takeTurn reports whether the Decision may be written: it begins no attempt that its installer limits, or it is the host's turn still.
+func (r *Reconciler) takeTurn(ctx context.Context, provider *v1alpha1.NodeProvider, record *v1alpha1.HostRecord, d plan.Decision) (isTaken bool, err error) {
+	operation, isLimited := d.BeginsLimitedAttempt(record.Status.Wanted)
+	if !isLimited || limitOf(provider, operation) == 0 {
+		return true, nil
+	}
+	r.turns.mu.Lock()
+	defer r.turns.mu.Unlock()
+	place, err := r.place(ctx, provider, record, operation)
+	if err != nil || place > 0 {
+		return false, err
+	}
+	if r.turns.taken == nil {
+		r.turns.taken = map[client.ObjectKey]turn{}
+	}
+	r.turns.taken[client.ObjectKeyFromObject(record)] = turn{
+		operation: operation, number: d.Record.Wanted.Number, owner: queue.OwnerOf(record, operation), at: r.Clock.Now(),
+	}
+	return true, nil
+}
+
+// turnLost is the outcome of a reconcile that may not begin its attempt: another host has taken the turn meanwhile.
+func turnLost(err error, pause time.Duration) step.Outcome {
+	if err != nil {
+		return step.Retry(err)
+	}
+	return step.Wait("another host has begun meanwhile", pause)
+}
+
+// place returns the place of the host. The caller holds the lock.
+func (r *Reconciler) place(ctx context.Context, provider *v1alpha1.NodeProvider, record *v1alpha1.HostRecord, operation hardware.Operation) (int, error) {
+	var records v1alpha1.HostRecordList
+	if err := r.Client.List(ctx, &records, client.InNamespace(record.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return 0, fmt.Errorf("list HostRecords: %w", err)
+	}
+	now := r.Clock.Now()
+	r.turns.forget(records.Items, now)
+	r.turns.note(client.ObjectKeyFromObject(record), now)
+	entries := slices.DeleteFunc(queue.EntriesOf(records.Items, operation), func(e queue.Entry) bool {
+		return e.State == queue.Waiting && r.turns.isAbsent(client.ObjectKey{Namespace: record.Namespace, Name: e.Host}, now)
+	})
+	for key, t := range r.turns.taken {
+		if key.Namespace == record.Namespace && t.operation == operation {
+			entries = slices.DeleteFunc(entries, func(e queue.Entry) bool { return e.Host == key.Name && e.State == queue.Waiting })
+			entries = append(entries, queue.Entry{Host: key.Name, Owner: t.owner, State: queue.AtWork, Since: t.at})
+		}
+	}
+	if !slices.ContainsFunc(entries, func(e queue.Entry) bool { return e.Host == record.Name && e.State == queue.Waiting }) {
+		entries = append(entries, queue.Entry{Host: record.Name, Owner: queue.OwnerOf(record, operation), State: queue.Waiting, Since: now})
+	}
+	return queue.Place(entries, record.Name, limitOf(provider, operation)), nil
+}
+
+// note keeps that the host has asked for its place.
+func (t *turns) note(host client.ObjectKey, now time.Time) {
+	if t.asked == nil {
+		t.asked, t.since = map[client.ObjectKey]time.Time{}, now
+	}
+	t.asked[host] = now
+}
+
+// isAbsent reports whether a host that waits has not asked for its place for long. Without it: the first host of the queue is paused, and nobody comes after it.
+func (t *turns) isAbsent(host client.ObjectKey, now time.Time) bool {
+	last, isKnown := t.asked[host]
+	if !isKnown {
+		last = t.since
+	}
+	return now.Sub(last) > waitAge
+}
+
+// forget removes the turns whose attempts the cache shows, and those that led to none.
+func (t *turns) forget(records []v1alpha1.HostRecord, now time.Time) {
+	for i := range records {
+		key := client.ObjectKeyFromObject(&records[i])
+		if w := records[i].Status.Wanted; w != nil && w.Number >= t.taken[key].number {
+			delete(t.taken, key)
+		}
+	}
+	maps.DeleteFunc(t.asked, func(_ client.ObjectKey, at time.Time) bool { return now.Sub(at) > waitAge })
+	for key, taken := range t.taken {
+		if now.Sub(taken.at) > turnAge {
+			delete(t.taken, key)
+		}
+	}
+}

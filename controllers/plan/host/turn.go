@@ -1,0 +1,53 @@
+package host
+
+import (
+	"fmt"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/plan/queue"
+)
+
+// queuePollIntervals is how many poll intervals pass until the place of a host is looked at again. A place that changes is a write.
+const queuePollIntervals = 5
+
+// waitForTurn has a host wait until its installer may work on it. Nothing is begun, so that no deadline runs and no token is made.
+func (p *planner) waitForTurn(a v1alpha1.WantedAttempt) result {
+	place := p.Places[hardware.Operation(a.Operation)]
+	if place == 0 || !queue.IsLimited(&a) {
+		return done
+	}
+	waiting := &v1alpha1.HostQueue{Operation: a.Operation, Place: int32(place), Since: microTime(p.Now)} //nolint:gosec // the number of hosts
+	if before := p.Record.Queue; before != nil && before.Operation == a.Operation {
+		waiting.Since = before.Since
+	}
+	p.d.Record.Queue = waiting
+	interval := p.Timeouts.PollInterval
+	if place > 1 {
+		interval *= queuePollIntervals
+	}
+	return waitResult(fmt.Sprintf("its turn, place %d", place), interval)
+}
+
+// postponeDeadline gives an attempt its whole time again while the installer has not begun it, because it works on as many hosts as it may. Without it:
+// somebody else uses the installer too, it refuses for an hour, and the attempt fails by its deadline.
+func (p *planner) postponeDeadline() {
+	w := p.d.Record.Wanted
+	status := p.attemptStatus(w)
+	if !w.IsOpen() || status == nil || !status.IsRefusedByLimit {
+		return
+	}
+	limit := p.timeLimit(*w)
+	if w.Deadline.Sub(p.Now) < limit/2 {
+		w.Deadline = microTime(p.Now.Add(limit))
+	}
+}
+
+// BeginsLimitedAttempt returns the operation of the attempt that the Decision begins, if its installer limits on how many hosts it does that.
+func (d Decision) BeginsLimitedAttempt(before *v1alpha1.WantedAttempt) (hardware.Operation, bool) {
+	w := d.Record.Wanted
+	if !w.IsOpen() || before != nil && before.Number == w.Number || !queue.IsLimited(w) {
+		return "", false
+	}
+	return hardware.Operation(w.Operation), true
+}
