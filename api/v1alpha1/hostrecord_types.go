@@ -182,20 +182,6 @@ type WantedAttempt struct {
 	Message string `json:"message,omitempty"`
 }
 
-// HostQueue is the place of a host that waits until its installer may work on it, because the installer works on as many hosts as
-// spec.ironic.limits of the NodeProvider says. Nothing of the work has begun, and no deadline runs.
-type HostQueue struct {
-	// operation that it waits for: Install, Erase.
-	// +required
-	Operation string `json:"operation"`
-	// place is one more than the number of hosts that come before it.
-	// +required
-	Place int32 `json:"place"`
-	// since is when it began to wait.
-	// +required
-	Since metav1.MicroTime `json:"since"`
-}
-
 // IsOpen reports whether the attempt is wanted and has not ended.
 func (w *WantedAttempt) IsOpen() bool { return w != nil && w.Outcome == "" }
 

@@ -88,8 +88,6 @@ const (
 	ReasonProvisioning = "Provisioning"
 	// ReasonProvisioningTimedOut: the phase's deadline passed; the message names the step that it stopped at.
 	ReasonProvisioningTimedOut = "ProvisioningTimedOut"
-	// ReasonQueued: the host waits for its turn, because its NodeProvider works on a limited number of hosts; the message has its place.
-	ReasonQueued = "Queued"
 	// ReasonHostPaused, ReasonHostDetached: a person keeps the host's controller away by annotation.
 	ReasonHostPaused   = "HostPaused"
 	ReasonHostDetached = "HostDetached"

@@ -38,15 +38,9 @@ func (r *Reconciler) reconcileHost(ctx context.Context, provider *v1alpha1.NodeP
 	if decision.RemoveFinalizer {
 		return step.Retry(r.removeFinalizers(ctx, host, record)).Result()
 	}
-	if isTaken, err := r.takeTurn(ctx, provider, record, decision); err != nil || !isTaken {
+	intent, isTaken, err := r.writeDecision(ctx, provider, record, decision)
+	if err != nil || !isTaken {
 		return turnLost(err, r.Timeouts.PollInterval).Result()
-	}
-	intent := decision.Record
-	if decision.Action.Kind != plan.ActionNone {
-		intent.Error = record.Status.Error // it is written after the action, which may change it
-	}
-	if err := r.writeIntent(ctx, record, decision.Action.Kind, intent); err != nil {
-		return step.Retry(err).Result()
 	}
 	if err := r.register(ctx, host, decision.Register); err != nil {
 		return step.Retry(err).Result()
@@ -68,6 +62,18 @@ func (r *Reconciler) reconcileHost(ctx context.Context, provider *v1alpha1.NodeP
 		countAttempt(record.Status.Wanted, decision.Record.Wanted)
 	}
 	return result, err
+}
+
+// writeDecision writes the record's status as it is before the action, and returns it. It writes nothing when it is not the host's turn any more.
+func (r *Reconciler) writeDecision(ctx context.Context, provider *v1alpha1.NodeProvider, record *v1alpha1.HostRecord, d plan.Decision) (intent v1alpha1.HostRecordStatus, isTaken bool, err error) {
+	if isTaken, err = r.takeTurn(ctx, provider, record, d); err != nil || !isTaken {
+		return intent, isTaken, err
+	}
+	intent = d.Record
+	if d.Action.Kind != plan.ActionNone {
+		intent.Error = record.Status.Error // it is written after the action, which may change it
+	}
+	return intent, true, r.writeIntent(ctx, record, d.Action.Kind, intent)
 }
 
 // writeIntent writes the record's status before the action, or verifies that the record is still the one that was read. The

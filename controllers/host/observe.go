@@ -149,6 +149,14 @@ func hasSignedBoot(provider *v1alpha1.NodeProvider) bool {
 	return provider.Spec.Redfish != nil && provider.Spec.Redfish.Netboot.SecureBoot == v1alpha1.SecureBootSigned
 }
 
+// erasePolicy returns how much of the disks of a released host is erased.
+func erasePolicy(provider *v1alpha1.NodeProvider) v1alpha1.EraseMode {
+	if e := provider.Spec.Erase; e != nil && e.OnRelease != "" {
+		return e.OnRelease
+	}
+	return v1alpha1.EraseMetadata
+}
+
 // observe gathers the facts. An error means that the API server did not answer; a problem of the host or its BMC is a fact.
 func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvider, host *metal3.BareMetalHost, record *v1alpha1.HostRecord) (observation, error) {
 	installer := r.Installers(provider)
@@ -156,7 +164,7 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 		installer: installer,
 		facts: plan.Facts{
 			Now: r.Clock.Now(), Random: r.Jitter(), Timeouts: r.Timeouts, Host: hostFacts(host), Spec: record.Spec, Record: record.Status,
-			ErasePolicy: v1alpha1.EraseMetadata, Inspector: inspector(provider),
+			ErasePolicy: erasePolicy(provider), Inspector: inspector(provider),
 			NeedsConfigDrive:     installer.Capabilities().NeedsConfigDrive,
 			GenerationObservedAt: r.generations.observedSince(client.ObjectKeyFromObject(host), host.Generation, r.Clock.Now()),
 		},
@@ -167,9 +175,6 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 		return obs, err
 	}
 	obs.facts.BootProblem, obs.facts.BootReason = bootProblem(provider, host)
-	if e := provider.Spec.Erase; e != nil && e.OnRelease != "" {
-		obs.facts.ErasePolicy = e.OnRelease
-	}
 	if !obs.facts.Host.CanBeObserved() {
 		return obs, nil
 	}

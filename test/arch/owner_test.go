@@ -31,6 +31,7 @@ var owned = []struct {
 	{"v1alpha1", "WantedAttempt", map[string]use{
 		"controllers/plan/host":      writes,
 		"controllers/plan/lifecycle": reads,
+		"controllers/plan/queue":     reads, // which hosts an installer works on
 		"controllers/host":           reads,
 		"cmd/ingot/fleet":            reads,
 	}},

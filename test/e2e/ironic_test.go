@@ -30,7 +30,8 @@ import (
 	"github.com/ingot-dev/ingot/test/require"
 )
 
-const sectorBytes, driveSectors = 512, 8192
+// Sectors of the partition that the config drive is written to. sgdisk moves a partition that is not aligned.
+const sectorBytes, driveSectors, sgdiskAlignment = 512, 8192, 2048
 
 // ironicServer is a server of the rack behind a node of Ironic: Ironic's hardware is memory, and what its agent is told to write and what the power of the node
 // becomes is done to the server.
@@ -64,8 +65,8 @@ func (s *ironicServer) writeImage(url, configDrive string) error {
 	if err := disk.Truncate(size); err != nil {
 		return err
 	}
-	last := size/sectorBytes - 2048
-	first := last - driveSectors + 1
+	first := (size/sectorBytes-driveSectors)/sgdiskAlignment*sgdiskAlignment - sgdiskAlignment
+	last := first + driveSectors - 1
 	if out, err := exec.Command(s.sgdisk, "-e", "-n", fmt.Sprintf("15:%d:%d", first, last), s.server.DiskPath()).CombinedOutput(); err != nil {
 		return fmt.Errorf("sgdisk: %w: %s", err, out)
 	}

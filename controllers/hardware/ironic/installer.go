@@ -44,7 +44,7 @@ func (i *Installer) Observe(ctx context.Context, host hardware.Host) (hardware.O
 		observation.Attempt = statusOf(n)
 	}
 	if a := observation.Attempt; a != nil && a.State == hardware.AttemptRunning && !n.isBegun() {
-		a.IsRefusedByLimit = i.refused.has(host.UID)
+		a.IsRefusedByLimit = i.refused.hasHost(host.UID)
 	}
 	return observation, named(i.renewCredentials(ctx, host, n))
 }

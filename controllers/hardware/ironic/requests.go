@@ -252,7 +252,7 @@ func (r *refusedHosts) set(uid string, refused bool) {
 	r.hosts[uid] = true
 }
 
-func (r *refusedHosts) has(uid string) bool {
+func (r *refusedHosts) hasHost(uid string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.hosts[uid]
