@@ -67,7 +67,7 @@ func TestKubeadmIsToldTheClusterAndItsAuthority(t *testing.T) {
 func TestKubeletRequestsItsServingCertificateWhereTheTenantSaysSo(t *testing.T) {
 	for method, path := range map[v1alpha1.JoinMethod]string{
 		v1alpha1.JoinTLSBootstrap: "/etc/kubernetes/kubelet.yaml", v1alpha1.JoinKubeadm: "/etc/kubernetes/ingot-kubeadm-patches/kubeletconfiguration+merge.json",
-		v1alpha1.JoinVCluster: "/etc/kubernetes/ingot-kubeadm-patches/kubeletconfiguration+merge.json",
+		v1alpha1.JoinVCluster: "/etc/kubernetes/ingot-kubeadm-patches/kubeletconfiguration+merge.json", v1alpha1.JoinScript: "/etc/kubernetes/kubelet.conf.d/50-node.conf",
 	} {
 		in := plain()
 		in.Node.Method, in.Join = method, nil

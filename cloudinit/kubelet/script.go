@@ -15,6 +15,7 @@ type scriptSettings struct {
 	APIVersion    string   `yaml:"apiVersion"`
 	Kind          string   `yaml:"kind"`
 	ProviderID    string   `yaml:"providerID"`
+	ServerTLS     bool     `yaml:"serverTLSBootstrap,omitempty"`
 	Taints        []taint  `yaml:"registerWithTaints,omitempty"`
 	ClusterDNS    []string `yaml:"clusterDNS,omitempty"`
 	ClusterDomain string   `yaml:"clusterDomain,omitempty"`
@@ -30,7 +31,7 @@ func scriptFiles(in Node) ([]v1alpha1.NodeFile, error) {
 	if hasDropIns(in.Version) {
 		text, err := encodeYAML(scriptSettings{
 			APIVersion: "kubelet.config.k8s.io/v1beta1", Kind: "KubeletConfiguration",
-			ProviderID: in.ProviderID, Taints: taints(in), ClusterDNS: in.ClusterDNS, ClusterDomain: in.ClusterDomain,
+			ProviderID: in.ProviderID, ServerTLS: in.ServerTLSBootstrap, Taints: taints(in), ClusterDNS: in.ClusterDNS, ClusterDomain: in.ClusterDomain,
 		})
 		if err != nil {
 			return nil, err

@@ -79,6 +79,9 @@ func (r *Reconciler) observeAddresses(ctx context.Context, m *v1alpha1.Machine, 
 	if err := r.Client.Get(ctx, key, &host); err != nil {
 		return client.IgnoreNotFound(err)
 	}
+	if of := host.Spec.ConsumerRef; !v1alpha1.IsMachineRef(of) || of.Namespace != m.Namespace || of.Name != m.Name {
+		return nil // The host is another Machine's, or nobody's: its addresses are not this one's.
+	}
 	records, err := r.recordsOf(ctx, &host)
 	if err != nil {
 		return err
@@ -114,8 +117,9 @@ func (r *Reconciler) recordsOf(ctx context.Context, host *metal3.BareMetalHost) 
 
 // isInstallation reports whether the last attempt of the host has installed the node that the host's Machine has.
 func isInstallation(record *v1alpha1.HostRecord) bool {
-	wanted, machine := record.Status.Wanted, record.Spec.Machine
-	return machine != nil && record.Status.Installed != nil && wanted.MachineUID == machine.UID && wanted.MachineAttempt == record.Spec.Attempt && wanted.Image != nil
+	wanted, installed, machine := record.Status.Wanted, record.Status.Installed, record.Spec.Machine
+	return machine != nil && installed != nil && installed.MachineUID == machine.UID && installed.Attempt == record.Spec.Attempt &&
+		wanted.MachineUID == machine.UID && wanted.MachineAttempt == record.Spec.Attempt && wanted.Image != nil
 }
 
 // staticAddresses returns the static addresses of the network data that the node was installed with. The claim Secret keeps it after the join.

@@ -273,6 +273,50 @@ func (r *rig) askAgain(t *testing.T, key types.NamespacedName) {
 	management.Eventually(t, "the rights are known", watched)
 }
 
+// TestTheAgentsAddressCountsWhereTheHostUsesDHCP: and a Node that is not the Machine's has no address.
+func TestTheAgentsAddressCountsWhereTheHostUsesDHCP(t *testing.T) {
+	r := newRig(t)
+	machine := r.newMachine(t, "1", nil)
+	var m v1alpha1.Machine
+	key := client.ObjectKey{Namespace: r.namespace, Name: machine}
+	if err := server.Client.Get(t.Context(), key, &m); err != nil {
+		t.Fatal(err)
+	}
+	now := metav1.NowMicro()
+	record := &v1alpha1.HostRecord{ObjectMeta: r.meta("host-1"), Spec: v1alpha1.HostRecordSpec{
+		Machine: &v1alpha1.MachineReference{Namespace: r.namespace, Name: machine, UID: m.UID}, Attempt: 3,
+	}, Status: v1alpha1.HostRecordStatus{
+		Wanted: &v1alpha1.WantedAttempt{Number: 7, Operation: "Install", MachineUID: m.UID, MachineAttempt: 3, Since: now, Deadline: now,
+			Image: &v1alpha1.ExactImage{URL: "https://images.example.com/a.raw", Checksum: "sha256:0", Format: "raw"}},
+		Attempt:   &v1alpha1.HostAttempt{Number: 7, State: "Succeeded", Agent: &v1alpha1.HostAgent{KeyDigest: "00", Address: "10.20.6.17", RegisteredAt: now, HeardAt: now}},
+		Installed: &v1alpha1.HostInstalled{MachineUID: m.UID, Attempt: 3, Checksum: "sha256:0", At: now},
+	}}
+	server.Create(t, record)
+	setNode := func(uid types.UID) {
+		t.Helper()
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"nodeRef":{"uid":"`+string(uid)+`"}}}`))
+		if err := server.Client.Status().Patch(t.Context(), m.DeepCopy(), patch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	setNode("the-node-before")
+	early := r.request(t, machine, "10.20.6.17")
+	r.start(t, server.Cluster.Kubeconfig())
+	tenant := types.NamespacedName{Namespace: r.namespace, Name: "research"}
+	management.Eventually(t, "the requests are watched", func() bool { access, err := r.tenants.For(tenant); return err == nil && access.ServingRequests.Watched })
+	other := r.newMachine(t, "2", map[string]string{v1alpha1.AnnotationIPAddress: "10.20.6.18"})
+	awaitCertificate(t, r.request(t, other, "10.20.6.18"), "10.20.6.18") // The controller has had its time.
+	if c := stored(t, early).Status.Conditions; len(c) > 0 || r.condition(t, machine) != nil {
+		t.Errorf("of a Node that is not the Machine's: %+v", c)
+	}
+	setNode(m.Status.NodeRef.UID)
+	awaitCertificate(t, early, "10.20.6.17")
+
+	third := r.newMachine(t, "3", map[string]string{v1alpha1.AnnotationNodeAddresses: "10.20.6.17"})
+	r.request(t, third, "10.20.6.17")
+	r.awaitCondition(t, third, v1alpha1.ReasonServingCertificateUnapproved, "recorded for BareMetalHost "+r.namespace+"/host-1 as well")
+}
+
 // annotate sets the further addresses of a host.
 func annotate(t *testing.T, of metav1.ObjectMeta, addresses string) {
 	t.Helper()

@@ -116,6 +116,7 @@ func TestAKubeletServesWithTheCertificateThatIngotApproved(t *testing.T) {
 func newHost(t *testing.T, namespace string, node *corev1.Node) *metal3.BareMetalHost {
 	t.Helper()
 	host := &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: node.Name, Annotations: map[string]string{v1alpha1.AnnotationIPAddress: "198.51.100.9/24"}}}
+	host.Spec.ConsumerRef = &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Machine", Namespace: namespace, Name: node.Name}
 	server.Create(t, host, &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: node.Name},
 		Spec:       v1alpha1.MachineSpec{NodeTypeRef: v1alpha1.LocalReference{Name: "h100"}, TenantClusterRef: v1alpha1.LocalReference{Name: "research"}},
@@ -126,12 +127,11 @@ func newHost(t *testing.T, namespace string, node *corev1.Node) *metal3.BareMeta
 	return host
 }
 
-// setAddresses records the Node's addresses for its host, which belongs to the Machine from then on.
+// setAddresses records the Node's addresses for its host, until the test ends.
 func setAddresses(t *testing.T, host *metal3.BareMetalHost) {
 	t.Helper()
 	before := host.DeepCopy()
 	host.Annotations[v1alpha1.AnnotationNodeAddresses] = strings.Join(ownAddresses(t), ", ")
-	host.Spec.ConsumerRef = &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Machine", Namespace: host.Namespace, Name: host.Name}
 	if err := server.Client.Patch(t.Context(), host, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
