@@ -1,6 +1,8 @@
 package convert
 
 import (
+	"slices"
+
 	"github.com/ingot-dev/ingot/cmd/ingot/convert/conversion"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
 )
@@ -12,6 +14,8 @@ const group = "management.loft.sh"
 type converter struct {
 	templates, keys map[string]offline.Manifest
 	used            map[string]bool
+	// hasTenants is true where something names the cluster that nodes join.
+	hasTenants bool
 	conversion.Report
 }
 
@@ -27,6 +31,7 @@ func Convert(all []offline.Manifest) conversion.Report {
 			c.keys[m.Name()] = m
 		}
 	}
+	c.hasTenants = slices.ContainsFunc(all, func(m offline.Manifest) bool { return vClusterOf(m) != "" })
 	// In the order in which the results are applied.
 	for _, kind := range []string{"OSImage", "NodeProvider", "BareMetalHost"} {
 		for _, m := range all {
@@ -37,6 +42,7 @@ func Convert(all []offline.Manifest) conversion.Report {
 			map[string]func(offline.Manifest){"OSImage": c.convertOSImage, "NodeProvider": c.convertNodeProvider, "BareMetalHost": c.keepHost}[kind](m)
 		}
 	}
+	c.convertJoins(all)
 	for _, m := range all {
 		if isVMetal(m) {
 			c.reportNotConverted(m)

@@ -27,6 +27,7 @@ func (c *converter) convertNodeProvider(m offline.Manifest) {
 	c.ReportDroppedFields(m, conversion.ValueAt[map[string]any](m.Object, "spec"), "spec", map[string]string{"displayName": "a NodeProvider has none"}, "metal3", "properties")
 	c.ReportDroppedFields(m, metal, "spec.metal3", map[string]string{"deploy": "Ingot installs neither Multus nor DHCP nor Metal3: leave them installed, or use a NodeProvider of the kind redfish, which needs none"}, "clusterRef", "nodeTypes")
 	level := c.convertProperties(m, "spec.properties", spec, said, properties.Level{})
+	c.reportJoin(m)
 	c.AddConverted("NodeProvider", conversion.NewMetadata(m), spec)
 	for i, item := range conversion.ValueAt[[]any](metal, "nodeTypes") {
 		if one, ok := item.(map[string]any); ok {

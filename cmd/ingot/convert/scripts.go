@@ -37,11 +37,7 @@ func (c *converter) nameFights(m offline.Manifest, field, name string, said, inh
 		all = map[string]any{}
 	}
 	maps.Copy(all, said)
-	for _, key := range []string{properties.UserData, "vcluster.com/user-data-template-config"} {
-		text := conversion.ValueAt[string](all, key)
-		if key != properties.UserData {
-			text = c.templates[text].StringField("spec", "cloudInitTemplate")
-		}
+	for _, text := range c.userData(all) {
 		for _, f := range fights {
 			if f.gpu && !hasGPU {
 				continue
@@ -56,6 +52,12 @@ func (c *converter) nameFights(m offline.Manifest, field, name string, said, inh
 			}
 		}
 	}
+}
+
+// userData returns the user data that properties have: their own, and that of the template that they name.
+func (c *converter) userData(all map[string]any) []string {
+	template := conversion.ValueAt[string](all, "vcluster.com/user-data-template-config")
+	return []string{conversion.ValueAt[string](all, properties.UserData), c.templates[template].StringField("spec", "cloudInitTemplate")}
 }
 
 // maxQuoted is how many commands a finding has.
