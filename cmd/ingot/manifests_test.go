@@ -22,6 +22,7 @@ func TestManifestsAreAnsweredForWithoutACluster(t *testing.T) {
 		{[]string{"verify", "-f", samples, "--nodetype", "h100", "--node", "verify/testdata/node-h100.yaml"}, "Node training-7xk2p as NodeType h100: Pass"},
 		{[]string{"mig", "layouts", "--gpu", "H100-SXM5-80GB", "--contains", "3g.40gb=2"}, "3g.40gb@0 3g.40gb@4"},
 		{[]string{"convert", "vmetal", "convert/testdata/vmetal.yaml"}, "kind: NodeProvider"},
+		{[]string{"convert", "metal3", "convert/clusterapi/testdata/site.yaml"}, "kind: NodePool"},
 	} {
 		if status, stdout, stderr := ingot(c.args...); status != cli.ExitOK || !strings.Contains(stdout, c.want) {
 			t.Errorf("%v: status %d, want %q: %s%s", c.args, status, c.want, stdout, stderr)
