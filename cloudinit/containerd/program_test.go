@@ -55,7 +55,7 @@ func (n node) write(path, content string) {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		n.t.Fatal(err)
 	}
-	for _, dir := range []string{"/etc/containerd/conf", "/run/ingot", "/var/lib/ingot", runtimeProgram} {
+	for _, dir := range []string{"/etc/containerd/conf", "/run/ingot", "/var/lib/ingot", "/var/lib/kubelet/", "/etc/kubernetes/", runtimeProgram} {
 		content = strings.ReplaceAll(content, dir, n.root+dir)
 	}
 	if err := os.WriteFile(name, []byte(content), 0o755); err != nil {
