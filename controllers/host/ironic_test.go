@@ -138,6 +138,19 @@ func TestHostsWaitForTheirTurnAtIronicAndKeepTheirPlaceOverARestart(t *testing.T
 	if !after.Status.Queue.Since.Equal(&before.Status.Queue.Since) {
 		t.Errorf("it waits since %s, and waited since %s before the restart", after.Status.Queue.Since, before.Status.Queue.Since)
 	}
+	// The next leader's cache shows no attempt of the one before.
+	r.stop()
+	r.hasNoRecords = true
+	r.start()
+	time.Sleep(5 * quick().IdleInterval)
+	for _, s := range servers[1:] {
+		if _, record, err := r.get(s); err != nil || placeOf(record) == 0 && record.Status.Wanted.IsOpen() {
+			t.Errorf("%s has begun above the limit: %+v, %v", s.name, record.Status.Wanted, err)
+		}
+	}
+	r.stop()
+	r.hasNoRecords = false
+	r.start()
 	for i, s := range servers {
 		agents[i].Set(ironicserver.AgentOptions{})
 		_, record := r.await(s, "it is provisioned", inState(metal3.StateProvisioned))

@@ -71,7 +71,7 @@ func (r *Reconciler) places(ctx context.Context, provider *v1alpha1.NodeProvider
 	defer r.turns.mu.Unlock()
 	places := map[hardware.Operation]int{}
 	for _, operation := range []hardware.Operation{hardware.OpInstall, hardware.OpErase} {
-		place, err := r.place(ctx, provider, record, operation)
+		place, err := r.place(ctx, r.Client, provider, record, operation)
 		if err != nil {
 			return nil, err
 		}
@@ -80,7 +80,9 @@ func (r *Reconciler) places(ctx context.Context, provider *v1alpha1.NodeProvider
 	return places, nil
 }
 
-// takeTurn reports whether the Decision may be written: it begins no attempt that its installer limits, or it is the host's turn still.
+// takeTurn reports whether the Decision may be written: it begins no attempt that its installer limits, or it is the host's turn still. It reads the HostRecords
+// from the API server. Without it: another process was the leader until now, the cache of this one does not show the last attempts yet, and more hosts than
+// the limit are at work.
 func (r *Reconciler) takeTurn(ctx context.Context, provider *v1alpha1.NodeProvider, record *v1alpha1.HostRecord, d plan.Decision) (isTaken bool, err error) {
 	operation, isLimited := d.BeginsLimitedAttempt(record.Status.Wanted)
 	if !isLimited || limitOf(provider, operation) == 0 {
@@ -88,7 +90,7 @@ func (r *Reconciler) takeTurn(ctx context.Context, provider *v1alpha1.NodeProvid
 	}
 	r.turns.mu.Lock()
 	defer r.turns.mu.Unlock()
-	place, err := r.place(ctx, provider, record, operation)
+	place, err := r.place(ctx, r.APIReader, provider, record, operation)
 	if err != nil || place > 0 {
 		return false, err
 	}
@@ -109,10 +111,10 @@ func turnLost(err error, pause time.Duration) step.Outcome {
 	return step.Wait("another host has begun meanwhile", pause)
 }
 
-// place returns the place of the host. The caller holds the lock.
-func (r *Reconciler) place(ctx context.Context, provider *v1alpha1.NodeProvider, record *v1alpha1.HostRecord, operation hardware.Operation) (int, error) {
+// place returns the place of the host by the HostRecords as the reader has them. The caller holds the lock.
+func (r *Reconciler) place(ctx context.Context, reader client.Reader, provider *v1alpha1.NodeProvider, record *v1alpha1.HostRecord, operation hardware.Operation) (int, error) {
 	var records v1alpha1.HostRecordList
-	if err := r.Client.List(ctx, &records, client.InNamespace(record.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := reader.List(ctx, &records, client.InNamespace(record.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return 0, fmt.Errorf("list HostRecords: %w", err)
 	}
 	now := r.Clock.Now()

@@ -106,6 +106,8 @@ type rig struct {
 	stop      func()
 	// stale fills in objects as the controller's cache still shows them; nil: it keeps up.
 	stale func(client.ObjectKey, client.Object) bool
+	// hasNoRecords has the lists of the controller's cache show no HostRecord yet.
+	hasNoRecords bool
 	// writes of the process.
 	writes writes
 	// progress is the boot service's ProgressInterval.
@@ -249,7 +251,7 @@ func (r *rig) start() {
 	}
 	r.boot.Store("handler", service)
 	reconciler := &host.Reconciler{
-		Client: behind{counted, r.stale}, APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("ingot"), Clock: clock.RealClock{}, Jitter: rand.Float64,
+		Client: behind{counted, r.stale, r.hasNoRecords}, APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("ingot"), Clock: clock.RealClock{}, Jitter: rand.Float64,
 		Timeouts: r.timeouts, ConfigDrives: store, Installers: r.installers(direct.Options{BMCs: bmcs, Store: store, MediaURLs: service.MediaURLs, ProgramURLs: service.ProgramURLs, Log: r.logger(),
 			Timeouts: hardware.Timeouts{GracefulOff: 50 * time.Millisecond, PowerOff: r.powerOff, PowerOn: r.powerOn, PowerOnRetry: 300 * time.Millisecond, Boot: r.bootTimeout}}),
 	}

@@ -18,6 +18,15 @@ import (
 type behind struct {
 	client.Client
 	stale func(client.ObjectKey, client.Object) bool
+	// hasNoRecords has a list of HostRecords show none yet.
+	hasNoRecords bool
+}
+
+func (b behind) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+	if _, isRecords := into.(*v1alpha1.HostRecordList); isRecords && b.hasNoRecords {
+		return nil
+	}
+	return b.Client.List(ctx, into, options...)
 }
 
 func (b behind) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
