@@ -47,6 +47,10 @@ const (
 	ReasonInstallerUnsupported = "InstallerUnsupported"
 	// ReasonInstallerInvalid: the service's answer, or a request to it, is malformed.
 	ReasonInstallerInvalid = "InstallerInvalid"
+	// ReasonInstallerMaintenance: the service has the server in maintenance and does nothing with it until a person ends that. The message has its reason.
+	ReasonInstallerMaintenance = "InstallerMaintenance"
+	// ReasonInstallerPowerFailure: the service cannot read the power of the server from its BMC. It goes on by itself when the BMC answers.
+	ReasonInstallerPowerFailure = "InstallerPowerFailure"
 )
 
 // ReasonSameServer of HostError: another BareMetalHost, in any namespace, is the same server. Nothing is done with either until one of them is

@@ -250,6 +250,10 @@ const (
 	ReasonInstallerUnsupported  Reason = "InstallerUnsupported"
 	ReasonInstallerInvalid      Reason = "InstallerInvalid"
 	ReasonInstallerFull         Reason = "InstallerFull" // it works on as many hosts as it may; the kind is Busy
+	// ReasonInstallerMaintenance and ReasonInstallerPowerFailure: the service does nothing with the server, because people have said so, or because its BMC does
+	// not answer. What it says of the power is not looked after then.
+	ReasonInstallerMaintenance  Reason = "InstallerMaintenance"
+	ReasonInstallerPowerFailure Reason = "InstallerPowerFailure"
 
 	ReasonBootMACConflict Reason = "BootMACConflict" // another host has the boot MAC address of the host, so that the boot service serves neither
 )

@@ -60,6 +60,14 @@ func TestAHostGoesThroughItsLifeByIronic(t *testing.T) {
 	agent := ironicserver.StartAgent(t, running.Endpoint, s.bootMAC(), ironicserver.AgentOptions{})
 	r.registerIronic(s)
 	r.await(s, "it is available", inState(metal3.StateAvailable))
+	running.StoreInventory(r.namespace+"~"+s.name, `{"system_vendor": {"serial_number": "SN1"}, "disks": [{"name": "/dev/sda", "serial": "S1", "size": 1000}]}`,
+		`{"pci_devices": [{"vendor_id": "10de", "product_id": "2330", "class": "030200", "bus": "0000:1b:00.0"}]}`)
+	r.edit(s, func(h *metal3.BareMetalHost) { h.Annotations = map[string]string{metal3.InspectAnnotationPrefix: ""} })
+	r.await(s, "its inventory is that of Ironic", func(_ *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool {
+		i := record.Status.Inventory
+		return i != nil && i.SerialNumber == "SN1" && len(i.Disks) == 1 && len(i.NICs) == 1 && i.NICs[0].MAC == s.bootMAC() && len(i.GPUs) == 1 && i.GPUSource == v1alpha1.SourceAgent
+	})
+	r.await(s, "it is available", inState(metal3.StateAvailable))
 
 	r.claim(s, "m1", 1, v1alpha1.EraseMetadata)
 	_, record := r.await(s, "it is provisioned", inState(metal3.StateProvisioned))

@@ -154,8 +154,27 @@ func (s *Server) logTail() []byte {
 	return log[max(0, len(log)-6000):]
 }
 
-// Database returns the path of the SQLite database.
-func (s *Server) Database() string { return filepath.Join(s.dir, "ironic.sqlite") }
+// Query changes Ironic's database by a statement of SQLite. It is for what only services write that are not there, or a second conductor.
+func (s *Server) Query(statement string, arguments ...string) {
+	s.t.Helper()
+	const script = "import sqlite3,sys; c=sqlite3.connect(sys.argv[1], timeout=60); c.execute(sys.argv[2], sys.argv[3:]); c.commit()"
+	call := append([]string{"-c", script, filepath.Join(s.dir, "ironic.sqlite"), statement}, arguments...)
+	if out, err := exec.CommandContext(s.t.Context(), "/usr/bin/python3", call...).CombinedOutput(); err != nil {
+		s.t.Fatalf("%s: %v\n%s", statement, err, out)
+	}
+}
+
+// StoreInventory stores what an inspection by Ironic's agent would have stored of the node with this name: the inventory and the data of its plugins, in JSON.
+func (s *Server) StoreInventory(node, inventory, plugins string) {
+	s.t.Helper()
+	s.Query("insert into node_inventory (version, inventory_data, plugin_data, node_id) select '1.0', ?, ?, id from nodes where name = ?", inventory, plugins, node)
+}
+
+// Reserve locks the node with this name, as a conductor does that works on it; with an empty conductor it is unlocked.
+func (s *Server) Reserve(node, conductor string) {
+	s.t.Helper()
+	s.Query("update nodes set reservation = nullif(?, '') where name = ?", conductor, node)
+}
 
 func (s *Server) writeConfig(set settings) {
 	s.t.Helper()

@@ -45,7 +45,7 @@ var agentCases = map[string]func(f *fixture, agent *server.Agent){
 		agent.Set(server.AgentOptions{Fails: map[string]server.AgentError{"erase_devices": {
 			Type: "BlockDeviceEraseError", Code: 500, Message: "Error erasing block device: /dev/sda: input/output error",
 		}}})
-		status := f.expectFailed(1, f.eraseWith(hardware.EraseFull), hardware.ReasonInstallerFailed)
+		status := f.expectFailed(1, f.eraseWith(hardware.EraseFull), hardware.ReasonDiskError)
 		if !strings.Contains(status.Message, "input/output error") {
 			f.Errorf("the message is %q", status.Message)
 		}

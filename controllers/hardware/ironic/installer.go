@@ -13,6 +13,8 @@ type Installer struct {
 	listing listing
 	sent    sentCredentials
 	refused refusedHosts
+
+	inventories inventories
 }
 
 var _ hardware.Installer = (*Installer)(nil)
@@ -23,8 +25,8 @@ func New(options Options) *Installer {
 	return &Installer{options: options, client: client{options: options}}
 }
 
-// Capabilities implements hardware.Installer. Ironic's agent writes raw and qcow2 images, and reports no bytes and no evidence. What Ironic has
-// found of the hardware is not read yet.
+// Capabilities implements hardware.Installer. Ironic's agent writes raw and qcow2 images, and reports no bytes and no evidence. The inventory
+// that it reads has no system UUID.
 func (i *Installer) Capabilities() hardware.Capabilities {
 	return hardware.Capabilities{
 		Formats:          formats,
@@ -46,7 +48,18 @@ func (i *Installer) Observe(ctx context.Context, host hardware.Host) (hardware.O
 	if a := observation.Attempt; a != nil && a.State == hardware.AttemptRunning && !n.isBegun() {
 		a.IsRefusedByLimit = i.refused.hasHost(host.UID)
 	}
-	return observation, named(i.renewCredentials(ctx, host, n))
+	if observation.Inventory, err = i.inventory(ctx, host, n, observation.Attempt); err != nil {
+		observation.Attempt = nil // the inspection ends with its inventory
+		return observation, named(err)
+	}
+	if err := i.renewCredentials(ctx, host, n); err != nil {
+		return observation, named(err)
+	}
+	if trouble := maintenanceOf(n, host); trouble != nil {
+		observation.Power = hardware.PowerUnknown
+		return observation, trouble
+	}
+	return observation, nil
 }
 
 // Inspect implements hardware.Installer. Ironic decides who reads the inventory, by the inspect interface of the node.

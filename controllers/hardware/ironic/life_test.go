@@ -1,6 +1,8 @@
 package ironic_test
 
 import (
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
@@ -50,6 +52,23 @@ var lifeCases = map[string]func(*fixture){
 	},
 	"a clean step that the node does not have is a failed erase, and the next attempt is not": func(f *fixture) {
 		f.expectFailed(1, f.eraseWith(hardware.EraseFull), hardware.ReasonInstallerFailed)
+		f.expectSucceeded(2, f.install)
+	},
+	"people put the node in maintenance, and what they say is told": func(f *fixture) {
+		f.expectSucceeded(1, f.inspect)
+		if seen := f.observe().Inventory; seen == nil || len(seen.NICs) != 1 || seen.NICs[0].MAC != f.host.BootMAC {
+			f.Errorf("the inventory is %+v, expected the port of the node", seen)
+		}
+		f.ask(http.MethodPut, "/maintenance", `{"reason": "a fan is being replaced"}`)
+		attempt := attemptOf(2)
+		f.repeat(func() error { return f.install(attempt) }, func(seen hardware.Observation) bool {
+			return seen.Attempt != nil && seen.Attempt.Number == 2 && seen.Power == hardware.PowerUnknown
+		})
+		_, err := f.installer.Observe(f.Context(), f.host)
+		if hardware.ReasonOf(err) != hardware.ReasonInstallerMaintenance || !strings.Contains(err.Error(), "a fan is being replaced") {
+			f.Errorf("the node is in maintenance, and Observe says %v", err)
+		}
+		f.ask(http.MethodDelete, "/maintenance", "")
 		f.expectSucceeded(2, f.install)
 	},
 	"an attempt that is cancelled before it begins never begins": func(f *fixture) {

@@ -12,7 +12,7 @@ import (
 // driver_internal_info, which has the cached steps of every agent, is large.
 var nodeFields = []string{
 	"uuid", "name", "power_state", "target_power_state", "provision_state", "target_provision_state", "provision_updated_at", "maintenance",
-	"maintenance_reason", "fault", "last_error", "instance_uuid", "deploy_step", "clean_step", "extra", "inspection_finished_at",
+	"maintenance_reason", "fault", "last_error", "instance_uuid", "deploy_step", "clean_step", "extra", "inspection_finished_at", "properties",
 }
 
 // Keys in the extra of a node.
@@ -60,6 +60,7 @@ type node struct {
 	deployStep         string
 	cleanStep          string
 	inspected          time.Time
+	properties         map[string]any
 	record             record
 }
 
@@ -80,7 +81,7 @@ func newNode(n nodes.Node) node {
 	read := node{
 		uuid: n.UUID, name: n.Name, power: n.PowerState, targetPower: n.TargetPowerState, state: nodes.ProvisionState(n.ProvisionState),
 		changed: n.ProvisionUpdatedAt.UTC().Format(time.RFC3339Nano), maintenance: n.Maintenance, maintenanceReason: n.MaintenanceReason, fault: n.Fault,
-		lastError: n.LastError, instanceUUID: n.InstanceUUID, deployStep: stepName(n.DeployStep), cleanStep: stepName(n.CleanStep),
+		lastError: n.LastError, instanceUUID: n.InstanceUUID, properties: n.Properties, deployStep: stepName(n.DeployStep), cleanStep: stepName(n.CleanStep),
 		record: record{
 			host: text(n.Extra[extraHost]), work: work(text(n.Extra[extraWork])), from: text(n.Extra[extraFrom]),
 			outcome: hardware.Reason(text(n.Extra[extraOutcome])),

@@ -171,7 +171,7 @@ func (i *Installer) prepare(ctx context.Context, c call, n node, target nodes.Ta
 	if err != nil {
 		return err
 	}
-	if fresh.state != n.state || fresh.record != n.record {
+	if fresh.state != n.state || fresh.record != n.record || fresh.maintenance {
 		i.note(c.host, fresh, false)
 		return nil
 	}
@@ -294,7 +294,7 @@ func (i *Installer) renewCredentials(ctx context.Context, host hardware.Host, n 
 	}
 	d := driverOf(i.options, host)
 	other, known := i.sent.hasOther(host.UID, d)
-	if !other && (known || n.fault != "power failure") {
+	if !other && (known || n.fault != faultPower) {
 		return nil
 	}
 	if _, err := i.patch(ctx, host, n, "renew credentials", d.operations()); err != nil {

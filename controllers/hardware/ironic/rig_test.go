@@ -2,7 +2,9 @@ package ironic_test
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -87,7 +89,7 @@ func (f *fixture) eraseWith(mode hardware.EraseMode) func(hardware.Attempt) erro
 func (f *fixture) observe() hardware.Observation {
 	f.Helper()
 	observation, err := f.installer.Observe(f.Context(), f.host)
-	if err != nil && hardware.KindOf(err) != hardware.Busy && hardware.KindOf(err) != hardware.Unreachable {
+	if err != nil && hardware.KindOf(err) != hardware.Busy && hardware.KindOf(err) != hardware.Unreachable && hardware.ReasonOf(err) != hardware.ReasonInstallerMaintenance {
 		f.Fatalf("observe: %v", err)
 	}
 	return observation
@@ -148,4 +150,23 @@ func (f *fixture) expectPower(want hardware.PowerState) {
 	f.repeat(func() error {
 		return f.installer.SetPower(f.Context(), f.host, hardware.PowerChange{Desired: want, Since: since})
 	}, func(seen hardware.Observation) bool { return seen.Power == want })
+}
+
+// ask sends a request for the host's node to Ironic, as another client does.
+func (f *fixture) ask(method, path, body string) {
+	f.Helper()
+	request, err := http.NewRequestWithContext(f.Context(), method, f.options.Endpoint+"/v1/nodes/"+f.host.Namespace+"~"+f.host.Name+path, strings.NewReader(body))
+	if err != nil {
+		f.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-OpenStack-Ironic-API-Version", "1.68")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if answer, _ := io.ReadAll(response.Body); response.StatusCode >= http.StatusMultipleChoices {
+		f.Fatalf("%s %s: %s: %s", method, path, response.Status, answer)
+	}
 }

@@ -1,6 +1,7 @@
 package ironic
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/baremetal/v1/nodes"
@@ -15,7 +16,7 @@ func powerOf(n node) hardware.PowerState {
 		return hardware.PowerTurningOn
 	case n.targetPower == "power off" || n.targetPower == "soft power off":
 		return hardware.PowerTurningOff
-	case n.fault == "power failure":
+	case n.fault == faultPower:
 		return hardware.PowerUnknown // what it was before the BMC could not be read
 	case n.power == "power on":
 		return hardware.PowerOn
@@ -58,6 +59,31 @@ func troubleOf(n node) string {
 		return "Ironic has the node in maintenance and does nothing with it: " + shorten(firstOf(n.maintenanceReason, n.fault, "without a reason"))
 	}
 	return shorten(n.lastError)
+}
+
+// faultPower is Ironic's fault of a node whose BMC it cannot read. Ironic ends the maintenance itself when the BMC answers.
+const faultPower = "power failure"
+
+// maintenanceOf returns why Ironic does nothing with the node; nil: it is not in maintenance. Ironic does not look at the power of such a node. Without it: the
+// power-off that was read before the maintenance counts as confirmed, while people work on the server and have it on.
+func maintenanceOf(n node, host hardware.Host) error {
+	if !n.maintenance {
+		return nil
+	}
+	why := shorten(firstOf(n.maintenanceReason, n.lastError, "without a reason"))
+	failed := hardware.Errorf(hardware.Conflict, "use Ironic", host.String(), "Ironic has its node %s in maintenance and does nothing with it: %s. "+
+		"When the server may be used again: baremetal node maintenance unset %s", n.uuid, why, n.uuid)
+	failed.Reason = hardware.ReasonInstallerMaintenance
+	switch n.fault {
+	case "":
+	case faultPower:
+		failed = hardware.Errorf(hardware.Unreachable, "use Ironic", host.String(),
+			"Ironic cannot read the power of its node %s: %s. Look at the BMC, its address and its credentials; Ironic goes on by itself when the BMC answers", n.uuid, why)
+		failed.Reason = hardware.ReasonInstallerPowerFailure
+	default:
+		failed.Err = fmt.Errorf("%w (Ironic's fault is %q)", failed.Err, n.fault)
+	}
+	return failed
 }
 
 // isFree reports whether nothing is deployed on the node and nothing works on it.
@@ -151,6 +177,8 @@ func reasonOf(n node) hardware.Reason {
 		{hardware.ReasonNoRootDevice, []string{"no disk", "root device"}},
 		{hardware.ReasonImageUnreachable, []string{"image", "download"}},
 		{hardware.ReasonAgentSilent, []string{"failed to connect", "agent"}},
+		{hardware.ReasonDiskError, []string{"error writing image to device"}},
+		{hardware.ReasonDiskError, []string{"error erasing block device"}},
 		{hardware.ReasonCancelled, []string{"abort"}},
 	} {
 		if hasAll(text, known.parts) {
