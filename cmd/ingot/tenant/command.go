@@ -15,6 +15,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit/kubelet/script"
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
+	"github.com/ingot-dev/ingot/controllers/plan/join"
 )
 
 // options are the flags of the command line.
@@ -104,6 +105,9 @@ func (o *options) parseFlags(cmd *cobra.Command) error {
 	}
 	if o.endpoint != "" && !isHTTPS(o.endpoint) {
 		return cli.Usagef(cmd, "--endpoint: expected a URL such as https://tenant.example.com:6443")
+	}
+	if join.IsLinkLocal(o.endpoint) {
+		return cli.Usagef(cmd, "--endpoint %s: expected what nodes reach, seen a link-local address, which leads to another machine from every network", o.endpoint)
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ingot-dev/ingot/cloudinit/kubelet/fragment"
+	"github.com/ingot-dev/ingot/controllers/plan/join"
 )
 
 // discoveryError says what kubeadm would not find in the cluster, and who must do what.
@@ -101,7 +102,10 @@ func (t *tenant) checkDiscovered(kubeconfig string) error {
 		if !matches {
 			return lacking("ConfigMap kube-public/cluster-info has another certificate authority than the kubeconfig, whose hash nodes verify: use a kubeconfig of that cluster with its present authority")
 		}
-		if isLoopback(cluster.Server) {
+		if join.IsLinkLocal(cluster.Server) {
+			return lacking("ConfigMap kube-public/cluster-info names %s, which is link-local and leads to another machine from every network, and nodes go on with that: an administrator of that cluster sets it to what nodes reach", cluster.Server)
+		}
+		if join.IsLoopback(cluster.Server) {
 			t.add(levelNote, trialTopic, "ConfigMap kube-public/cluster-info names %s, which is a node's own address when a node asks for it, and nodes go on with that: set it to what nodes reach", cluster.Server)
 		}
 	}

@@ -59,7 +59,9 @@ func TestWhatKubeadmDoesBeforeItsJoinIsTried(t *testing.T) {
 		&rbacv1.RoleBinding{ObjectMeta: metadata, RoleRef: rbacv1.RoleRef{APIGroup: rbacGroup, Kind: "Role", Name: metadata.Name}, Subjects: []rbacv1.Subject{{APIGroup: rbacGroup, Kind: "Group", Name: kubeadmBootstrappers}}})
 	try("vcluster", "mend  trial of a join: there is no ConfigMap kube-system/kubeadm-config, which kubeadm reads")
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tokenNamespace, Name: "kubeadm-config"}, Data: map[string]string{"ClusterConfiguration": "kubernetesVersion: v1.35.9\n"}}
-	server.Create(t, config, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tokenNamespace, Name: "kubelet-config"}})
+	server.Create(t, config)
+	try("kubeadm", "mend  trial of a join: there is no ConfigMap kube-system/kubelet-config, which kubeadm reads: an administrator of that cluster runs kubeadm init phase upload-config all")
+	server.Create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tokenNamespace, Name: "kubelet-config"}})
 	_, stderr := try("kubeadm", "ok    trial of a join: kubeadm's discovery is signed for a bootstrap token and has the kubeconfig's authority")
 	says(t, stderr, "mend  OSImage debian: ConfigMap kube-system/kubeadm-config says Kubernetes v1.35.9, and the kubeadm that goes with kubelet 1.37.0 takes none below 1.36")
 	config.Data["ClusterConfiguration"] = "kubernetesVersion: v1.36.0\n"

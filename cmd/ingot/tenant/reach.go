@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/url"
 	"strings"
 	"time"
 
@@ -17,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/join"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
@@ -125,6 +124,10 @@ func (t *tenant) checkSlices(ctx context.Context) {
 // checkEndpoint connects to the API server as a node does: with the kubeconfig's certificate authority and without credentials.
 func (t *tenant) checkEndpoint(ctx context.Context) {
 	const topic = "endpoint"
+	if join.IsLinkLocal(t.endpoint) {
+		t.add(levelMend, topic, "%s is link-local and leads to another machine from every network: set --endpoint to what nodes reach", t.endpoint)
+		return
+	}
 	anonymous, err := kubernetes.NewForConfig(t.nodeConfig(""))
 	if err != nil {
 		t.add(levelMend, topic, "%v", err)
@@ -136,7 +139,7 @@ func (t *tenant) checkEndpoint(ctx context.Context) {
 		t.add(levelMend, topic, "%s does not answer with a certificate of the kubeconfig's authority, which nodes pin: %v", t.endpoint, innermostError(err))
 		return
 	}
-	if isLoopback(t.endpoint) {
+	if join.IsLoopback(t.endpoint) {
 		t.add(levelNote, topic, "%s is a node's own address when a node asks for it: set --endpoint, unless the nodes run here", t.endpoint)
 		return
 	}
@@ -151,15 +154,6 @@ func (t *tenant) nodeConfig(token string) *rest.Config {
 		config.ServerName = ""
 	}
 	return config
-}
-
-func isLoopback(endpoint string) bool {
-	u, err := url.Parse(endpoint)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(u.Hostname())
-	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // userSubject returns the kubeconfig's user as the subject of a binding.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -39,7 +40,11 @@ func (t *tenant) tryJoin(ctx context.Context) {
 		err = t.createToken(ctx, id, secret)
 	}
 	if err != nil {
-		t.add(levelMend, topic, "no bootstrap token can be made in namespace %s: %v", tokenNamespace, err)
+		what := ""
+		if apierrors.IsForbidden(err) {
+			what = "an administrator of that cluster applies what --tenant-side prints: "
+		}
+		t.add(levelMend, topic, "no bootstrap token can be made in namespace %s: %s%v", tokenNamespace, what, innermostError(err))
 		return
 	}
 	// The token is deleted even when the trial is interrupted.
@@ -63,6 +68,7 @@ func (t *tenant) tryJoin(ctx context.Context) {
 func (t *tenant) addTrial(err error) {
 	const topic = trialTopic
 	var lacks *discoveryError
+	var unanswered *url.Error
 	switch {
 	case errors.As(err, &lacks):
 		t.add(levelMend, topic, "%v", lacks)
@@ -74,8 +80,10 @@ func (t *tenant) addTrial(err error) {
 	case errors.Is(err, errNotApproved):
 		t.add(levelMend, topic, "%v: bind ClusterRole %s to the group %s (--tenant-side prints it), and see that kube-controller-manager runs", err, joinRights[1].role, joinRights[1].group)
 		t.grants = append(t.grants, joinRights[1].clusterRoleBinding(), joinRights[2].clusterRoleBinding())
+	case errors.As(err, &unanswered):
+		t.add(levelMend, topic, "%s does not answer a node: %v: set --endpoint to what nodes reach", t.endpoint, unanswered.Err)
 	case err != nil:
-		t.add(levelMend, topic, "%v", innermostError(err))
+		t.add(levelMend, topic, "%v", err)
 	case t.join == v1alpha1.JoinScript:
 		t.add(levelOK, topic, "a bootstrap token is accepted at %s; what the script does with it only a node shows", t.endpoint)
 	case t.join.IsKubeadm():

@@ -69,9 +69,6 @@ func Remarks(tenant *v1alpha1.TenantCluster, endpoint string, from Sources) []st
 	if IsLoopback(endpoint) {
 		out = append(out, endpoint+" is a node's own address when a node asks for it: set the join's endpoint to what nodes reach, unless they run where the API server does")
 	}
-	if IsLinkLocal(endpoint) {
-		out = append(out, endpoint+" is link-local and leads to another machine from every network: set the join's endpoint to what nodes reach")
-	}
 	dns := tenant.NodeDNS()
 	if len(dns.Addresses) == 0 {
 		out = append(out, unknownDNS(from))

@@ -22,10 +22,14 @@ func IsLinkLocal(endpoint string) bool {
 }
 
 // Problem returns why nodes cannot join as the TenantCluster says; empty: they can. endpoint is what nodes are given, and ca what the kubeconfig pins.
+// The API server refuses a link-local endpoint in the TenantCluster; the kubeconfig's server is known only here.
 func Problem(spec v1alpha1.JoinSpec, endpoint string, ca []byte) string {
 	method := spec.Method()
 	u, err := url.Parse(endpoint)
 	switch {
+	case IsLinkLocal(endpoint):
+		return "spec.join." + string(method) + ".endpoint: nodes are given " + endpoint +
+			" (without the field the kubeconfig's server), which is link-local and leads to another machine from every network: name what nodes reach"
 	case !method.IsKubeadm():
 		return ""
 	case err != nil || u.Hostname() == "" || strings.Trim(u.Path, "/") != "":

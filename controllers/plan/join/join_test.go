@@ -62,7 +62,6 @@ func TestWhatTheOwnerOfATenantMustKnow(t *testing.T) {
 	}{
 		"nothing":            {dns: []string{"10.96.0.10"}, from: service},
 		"loopback":           {[]string{"10.96.0.10"}, "https://127.0.0.1:6443", service, "https://127.0.0.1:6443 is a node's own address"},
-		"link-local":         {[]string{"10.96.0.10"}, "https://169.254.1.1", service, "https://169.254.1.1 is link-local"},
 		"no DNS":             {want: "will resolve no Service"},
 		"DNS not allowed":    {from: Sources{Denied: []string{"the Service kube-system/kube-dns"}}, want: "let the kubeconfig's user get the Service kube-system/kube-dns, as the Role"},
 		"the node's cache":   {dns: []string{"169.254.20.10"}, from: service, want: "169.254.20.10 is link-local, as of NodeLocal DNSCache"},
@@ -106,6 +105,8 @@ func TestAJoinThatCannotBeIsTold(t *testing.T) {
 		"kubeadm with a path": {kubeadm, "https://a/b", ca, "spec.join.kubeadm.endpoint: "},
 		"kubeadm without CA":  {kubeadm, "https://a", nil, "spec.join.kubeadm: kubeadm verifies"},
 		"script":              {v1alpha1.JoinSpec{Script: &v1alpha1.ScriptJoin{}}, "https://a/b", nil, ""},
+		"a link-local server": {v1alpha1.JoinSpec{TLSBootstrap: &v1alpha1.EndpointJoin{}}, "https://169.254.169.254", ca, "spec.join.tlsBootstrap.endpoint: nodes are given "},
+		"one of a script":     {v1alpha1.JoinSpec{Script: &v1alpha1.ScriptJoin{}}, "https://[::ffff:a9fe:1]:6443", nil, "spec.join.script.endpoint: nodes are given "},
 	} {
 		if got := Problem(c.join, c.endpoint, c.ca); (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %q, expected %q", name, got, c.want)
