@@ -24,7 +24,8 @@ const (
 	// ReasonTenantTooLarge: the tenant's API server sends, or the manager would keep of its cluster, more than tenants.memory in the
 	// manager's configuration allows, for it or for all TenantClusters of its namespace, or than all tenants may have. The cluster is not used, and is tried again at growing intervals.
 	ReasonTenantTooLarge = "TenantTooLarge"
-	// ReasonJoinUnsupported: nodes cannot join in that way, such as by kubeadm at an endpoint with a path.
+	// ReasonJoinUnsupported: nodes cannot join in that way, such as by kubeadm at an endpoint with a path. Those that have joined are drained and released
+	// as before.
 	ReasonJoinUnsupported = "JoinUnsupported"
 	// ReasonJoinScriptMissing: the Secret of join.script, or its key script, does not exist or may not be read. New nodes wait for it.
 	ReasonJoinScriptMissing = "JoinScriptMissing"

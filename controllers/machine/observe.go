@@ -295,17 +295,11 @@ func (r *Reconciler) observeTenant(ctx context.Context, obs *observation) error 
 	obs.facts.Revision.JoinProblem, obs.facts.NextRevision.JoinProblem = obs.current.joinProblem(obs.tenant), obs.next.joinProblem(obs.tenant)
 	observed := lifecycle.Tenant{Found: true, Join: obs.tenant.Spec.Join.Method(), Deleting: obs.tenant.DeletionTimestamp != nil, ClusterUID: obs.tenant.Status.ClusterUID}
 	access, err := r.Tenants.For(key)
-	why := ""
-	if access != nil {
-		why = join.Problem(obs.tenant.Spec.Join, obs.endpoint(access), access.CA)
-	}
-	switch {
-	case err != nil:
+	if err != nil {
 		observed.Reason, observed.Message = tenantProblem(err)
-	case why != "":
-		observed.Reason, observed.Message = v1alpha1.ReasonJoinUnsupported, why
-	default:
+	} else {
 		obs.access = access
+		observed.JoinProblem = join.Problem(obs.tenant.Spec.Join, obs.endpoint(access), access.CA)
 		observed.Reachable, observed.Version, observed.ServesDRA = true, access.Version, access.SlicesServed
 		observed.ClusterUID = cmp.Or(access.ClusterUID, observed.ClusterUID)
 	}

@@ -129,6 +129,8 @@ type Tenant struct {
 	// Reachable is true when its API server answered and its Nodes are known. Otherwise Reason and Message say why not.
 	Reachable       bool
 	Reason, Message string
+	// JoinProblem says why no further node can join in the way that the TenantCluster says; empty: they can. Nodes that have joined are not concerned.
+	JoinProblem string
 	// ClusterUID identifies the cluster. It is empty while that is not known.
 	ClusterUID types.UID
 	// Version is the version of its API server, as in v1.37.0.

@@ -210,7 +210,7 @@ func (s scope) waitForInstallation() result {
 			v1alpha1.ConditionProvisioned, v1alpha1.ReasonQueued, "its turn",
 			fmt.Sprintf("host %s has the place %d in the queue for installations of its NodeProvider, which works on a limited number of hosts at the same time", s.hostName(), s.queuePlace()),
 		}).withRequeueAfter(time.Minute)
-	case s.isConfigDriveMissing() && !s.Tenant.Reachable:
+	case s.isConfigDriveMissing() && !s.canTakeNode():
 		return waitResult(report{
 			condition: v1alpha1.ConditionProvisioned, reason: v1alpha1.ReasonWaitingForTenant,
 			message: "the installer on host " + s.hostName() + " waits for a bootstrap token: " + tenantProblem(s.Facts),

@@ -284,6 +284,7 @@ func TestAPendingMachineReportsWhatItWaitsFor(t *testing.T) {
 		{"no tenant", func(f *Facts) { f.Tenant.Found = false }, v1alpha1.ReasonWaitingForTenant},
 		{"a tenant that is being deleted", func(f *Facts) { f.Tenant.Deleting = true }, v1alpha1.ReasonWaitingForTenant},
 		{"a silent tenant", func(f *Facts) { f.Tenant.Reachable = false }, v1alpha1.ReasonWaitingForTenant},
+		{"a join that is refused", func(f *Facts) { f.Tenant.JoinProblem = "spec.join" }, v1alpha1.ReasonWaitingForTenant},
 		{"a kubelet that is too new", func(f *Facts) { f.Revision.Kubelet = "1.38.0" }, v1alpha1.ReasonVersionSkew},
 		{"a join that cannot apply the settings of kubelet", func(f *Facts) { f.Revision.JoinProblem = "spec.kubelet" }, v1alpha1.ReasonKubeletUnsupported},
 		{"a tenant without DRA", func(f *Facts) { f.Revision.DRA = true }, v1alpha1.ReasonDRANotServed},

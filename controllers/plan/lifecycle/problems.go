@@ -53,6 +53,8 @@ func revisionProblem(f Facts, r Revision) (reason, message string) {
 	switch {
 	case r.JoinProblem != "":
 		return v1alpha1.ReasonKubeletUnsupported, "revision " + r.Name + ", " + tenantName(f) + ": " + r.JoinProblem
+	case f.Tenant.JoinProblem != "":
+		return v1alpha1.ReasonWaitingForTenant, tenantProblem(f)
 	case r.Problem != "":
 		return v1alpha1.ReasonWaitingForNodeType, "revision " + r.Name + ": " + r.Problem
 	case f.Provider.BootProblem != "":
@@ -100,13 +102,19 @@ func tenantName(f Facts) string {
 	return "TenantCluster " + f.Machine.Namespace + "/" + f.Machine.Spec.TenantClusterRef.Name
 }
 
-// tenantProblem says why the tenant's cluster cannot be used.
+// canTakeNode reports whether another node can be given what it needs to join. A TenantCluster whose join was edited to one that is refused can be used
+// for all else. Without the difference: that edit has released nodes powered off without a drain and left in the tenant's cluster.
+func (f Facts) canTakeNode() bool { return f.Tenant.Reachable && f.Tenant.JoinProblem == "" }
+
+// tenantProblem says why the tenant's cluster cannot be used, or takes no further nodes.
 func tenantProblem(f Facts) string {
 	switch {
 	case !f.Tenant.Found && f.Machine.Deleting:
 		return tenantName(f) + " does not exist"
 	case !f.Tenant.Found:
 		return tenantName(f) + " does not exist: create it, or " + f.Machine.RemovalAdvice()
+	case f.Tenant.Reachable:
+		return fmt.Sprintf("%s takes no further nodes: %s: %s", tenantName(f), v1alpha1.ReasonJoinUnsupported, f.Tenant.JoinProblem)
 	}
 	return fmt.Sprintf("%s cannot be used: %s: %s", tenantName(f), f.Tenant.Reason, f.Tenant.Message)
 }

@@ -244,6 +244,7 @@ func TestNoNodeIsDrainedForARevisionThatCannotBeInstalled(t *testing.T) {
 		{"a kubelet that is too new", v1alpha1.ReasonVersionSkew, "newer than", func(f *Facts) { f.NextRevision = revisionOf("rev-new") }},
 		{"GPUs by DRA in a tenant without it", v1alpha1.ReasonDRANotServed, "resource.k8s.io/v1", func(f *Facts) { f.NextRevision = revisionOf("rev-dra") }},
 		{"settings of kubelet that the join cannot apply", v1alpha1.ReasonKubeletUnsupported, "spec.kubelet", func(f *Facts) { f.NextRevision.JoinProblem = "spec.kubelet" }},
+		{"a join that is refused", v1alpha1.ReasonWaitingForTenant, "JoinUnsupported: spec.join", func(f *Facts) { f.Tenant.JoinProblem = "spec.join" }},
 		{"a tenant that does not answer", v1alpha1.ReasonWaitingForTenant, "no answer", func(f *Facts) { f.Tenant.Reachable = false }},
 		{"a host that a person keeps back", v1alpha1.ReasonHostPaused, "remove its annotation", func(f *Facts) { f.Host.Paused = true }},
 		{"a host whose BMC is in error", "BMCUnreachable", "its BMC does not answer", func(f *Facts) {

@@ -119,7 +119,7 @@ func (s scope) planTokenCreation(r report) result {
 	case s.hasClaimSecret():
 		// The node has this token in its user data and can use no other.
 		create.TokenID = s.Secret.TokenID
-	case s.Machine.Status.Phase == v1alpha1.MachineJoining:
+	case s.Machine.Status.Phase == v1alpha1.MachineJoining || !s.canTakeNode():
 		return done
 	}
 	return actionResult(create, r).withRequeue()
@@ -188,7 +188,7 @@ func (s scope) undeletableTokenReport(reason string) report {
 // reach a disk.
 func (s scope) planClaimSecret(r report) result {
 	isTokenGood := s.Token != nil && s.guards.needsToken(s.Facts) && !s.isTokenOfEarlierInstallation()
-	if s.hasClaimSecret() || !s.Tenant.Reachable || s.Revision.Problem != "" || !isTokenGood {
+	if s.hasClaimSecret() || !s.canTakeNode() || s.Revision.Problem != "" || !isTokenGood {
 		return done
 	}
 	w, _ := s.currentAttempt()
