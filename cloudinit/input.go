@@ -145,6 +145,8 @@ type NodeInput struct {
 	ClusterDomain string
 	// Method of the join; empty: tlsBootstrap.
 	Method v1alpha1.JoinMethod
+	// ProviderID says who sets the Node's providerID; empty: kubelet, with that of its installation.
+	ProviderID v1alpha1.ProviderIDSource
 	// Networks are those in which the node's own addresses are, one for each family; empty: the address of the default route.
 	Networks []string
 	// ServerTLSBootstrap: kubelet requests its serving certificate of the cluster; false: it makes its own.

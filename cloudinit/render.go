@@ -104,8 +104,12 @@ func nodeOf(in Input) kubelet.Node {
 	for _, u := range in.Plan.Units {
 		units = append(units, u.Name)
 	}
+	providerID := v1alpha1.ProviderID(types.UID(in.Machine.UID), in.Machine.Attempt)
+	if in.Node.ProviderID == v1alpha1.ProviderIDByCluster {
+		providerID = ""
+	}
 	return kubelet.Node{
-		Units: units, Name: in.Machine.Name, ProviderID: v1alpha1.ProviderID(types.UID(in.Machine.UID), in.Machine.Attempt),
+		Units: units, Name: in.Machine.Name, ProviderID: providerID,
 		Gate: in.Gate, Labels: labels, Taints: in.Node.Taints, Version: in.Kubelet.Version, Members: in.Kubelet.Members,
 		ClusterDNS: in.Node.ClusterDNS, ClusterDomain: in.Node.ClusterDomain, Networks: in.Node.Networks, Method: in.Node.Method,
 		ServerTLSBootstrap: in.Node.ServerTLSBootstrap,

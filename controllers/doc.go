@@ -52,6 +52,7 @@
 //	    plan_join["controllers/plan/join"]
 //	    plan_leaderlease["controllers/plan/leaderlease"]
 //	    plan_lifecycle["controllers/plan/lifecycle"]
+//	    plan_nodeidentity["controllers/plan/nodeidentity"]
 //	    plan_placement["controllers/plan/placement"]
 //	    plan_probe["controllers/plan/probe"]
 //	    plan_providerkind["controllers/plan/providerkind"]
@@ -133,10 +134,10 @@
 //	  nodetype --> plan_feasibility & plan_placement & plan_rendering & plan_revision & plan_rollout & plan_sameserver
 //	  plan_feasibility --> plan_providerkind
 //	  plan_host --> plan_event & plan_inventory & plan_queue
-//	  plan_lifecycle --> plan_contest & plan_event & plan_inventory
+//	  plan_lifecycle --> plan_contest & plan_event & plan_inventory & plan_nodeidentity
 //	  plan_placement --> plan_inventory & plan_providerkind
 //	  plan_rollout --> plan_event & plan_revisionrollout
-//	  plan_verdict --> plan_contest & plan_event
+//	  plan_verdict --> plan_contest & plan_event & plan_nodeidentity
 //	  remainingnode --> plan_lifecycle
 //	  rollout --> plan_rollout
 //	  servingcert --> plan_servingcert

@@ -95,6 +95,11 @@ type ReleasedNode struct {
 	// machineUID is that of the Machine. The Node's providerID has it too.
 	// +required
 	MachineUID types.UID `json:"machineUID"`
+	// systemUUID is what the agent read from DMI on the server, where the tenant's cluster sets providerIDs: a Node of that name and server which is older than
+	// since is the one that was left. Absent elsewhere.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	SystemUUID string `json:"systemUUID,omitempty"`
 	// since is when the host was returned.
 	// +required
 	Since metav1.MicroTime `json:"since"`

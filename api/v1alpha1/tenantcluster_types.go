@@ -120,7 +120,28 @@ type JoinSpec struct {
 	// script: a script of the tenant's own, for agents that start kubelet themselves, such as those of K3s and RKE2.
 	// +optional
 	Script *ScriptJoin `json:"script,omitempty"`
+	// providerID says who sets the providerID of the nodes; absent: Ingot. Nodes that have joined keep theirs, and a change reaches a node with its next
+	// installation.
+	//   - Ingot: each kubelet registers with the providerID of its installation, by which its Node is known.
+	//   - Cluster: the cluster's own cloud provider does, as that of a vCluster can. Each kubelet registers without one, and its Node is known by its name,
+	//     by the system UUID that Ingot's agent read from DMI, and by being younger than the installation, for which the clocks of both clusters must agree to
+	//     within a few seconds. Hosts of a metal3 NodeProvider are refused: no agent of Ingot's runs there.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum=Ingot;Cluster
+	ProviderID ProviderIDSource `json:"providerID,omitempty"`
 }
+
+// ProviderIDSource says who sets the providerID of a Node.
+type ProviderIDSource string
+
+// Who sets providerIDs.
+const (
+	// ProviderIDByIngot means that kubelet registers with the one of its installation.
+	ProviderIDByIngot ProviderIDSource = "Ingot"
+	// ProviderIDByCluster means that the tenant's cluster sets them.
+	ProviderIDByCluster ProviderIDSource = "Cluster"
+)
 
 // JoinMethod is a way to join. Its values are the fields of JoinSpec.
 type JoinMethod string

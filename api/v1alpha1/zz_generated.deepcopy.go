@@ -1132,6 +1132,10 @@ func (in *HostRecordStatus) DeepCopy() *HostRecordStatus {
 func (in *Installation) DeepCopyInto(out *Installation) {
 	*out = *in
 	out.Machine = in.Machine
+	if in.DocumentsAskedAt != nil {
+		in, out := &in.DocumentsAskedAt, &out.DocumentsAskedAt
+		*out = (*in).DeepCopy()
+	}
 	if in.RootDisk != nil {
 		in, out := &in.RootDisk, &out.RootDisk
 		*out = new(DiskInventory)
@@ -1533,6 +1537,10 @@ func (in *MachineStatus) DeepCopyInto(out *MachineStatus) {
 		in, out := &in.NodeRef, &out.NodeRef
 		*out = new(NodeReference)
 		**out = **in
+	}
+	if in.DocumentsAskedAt != nil {
+		in, out := &in.DocumentsAskedAt, &out.DocumentsAskedAt
+		*out = (*in).DeepCopy()
 	}
 	if in.Progress != nil {
 		in, out := &in.Progress, &out.Progress

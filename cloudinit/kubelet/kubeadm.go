@@ -61,7 +61,10 @@ WantedBy=multi-user.target
 
 // kubeletPatch returns the patch of the cluster's KubeletConfiguration, which kubeadm reads in the cluster and writes on the node.
 func kubeletPatch(in Node) (string, error) {
-	patch := map[string]any{"providerID": in.ProviderID, "rotateCertificates": true}
+	patch := map[string]any{"rotateCertificates": true}
+	if in.ProviderID != "" {
+		patch["providerID"] = in.ProviderID
+	}
 	if in.ServerTLSBootstrap {
 		patch["serverTLSBootstrap"] = true
 	}

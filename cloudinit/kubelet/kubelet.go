@@ -35,7 +35,7 @@ const (
 type Node struct {
 	// Name of the Node, which is also the host name.
 	Name string
-	// ProviderID of the Node.
+	// ProviderID of the Node; empty: the cluster's own cloud provider sets it.
 	ProviderID string
 	// Method of the join; empty: tlsBootstrap.
 	Method v1alpha1.JoinMethod
@@ -106,7 +106,7 @@ func joinMethodFiles(in Node) ([]v1alpha1.NodeFile, error) {
 type kubeletConfiguration struct {
 	APIVersion     string         `yaml:"apiVersion"`
 	Kind           string         `yaml:"kind"`
-	ProviderID     string         `yaml:"providerID"`
+	ProviderID     string         `yaml:"providerID,omitempty"`
 	Taints         []taint        `yaml:"registerWithTaints,omitempty"`
 	Rotate         bool           `yaml:"rotateCertificates"`
 	ServerTLS      bool           `yaml:"serverTLSBootstrap"`

@@ -14,7 +14,7 @@ const pathScriptSettings = settingsDirectory + "/50-node.conf"
 type scriptSettings struct {
 	APIVersion    string   `yaml:"apiVersion"`
 	Kind          string   `yaml:"kind"`
-	ProviderID    string   `yaml:"providerID"`
+	ProviderID    string   `yaml:"providerID,omitempty"`
 	ServerTLS     bool     `yaml:"serverTLSBootstrap,omitempty"`
 	Taints        []taint  `yaml:"registerWithTaints,omitempty"`
 	ClusterDNS    []string `yaml:"clusterDNS,omitempty"`
@@ -65,7 +65,10 @@ func scriptVariables(in Node, join Join) map[string]string {
 		registered = append(registered, t.Key+"="+t.Value+":"+t.Effect)
 	}
 	taintsText, labels, directory := strings.Join(registered, ","), nodeLabels(in), ""
-	arguments := []string{"--hostname-override=" + in.Name, "--provider-id=" + in.ProviderID}
+	arguments := []string{"--hostname-override=" + in.Name}
+	if in.ProviderID != "" {
+		arguments = append(arguments, "--provider-id="+in.ProviderID)
+	}
 	if labels != "" {
 		arguments = append(arguments, "--node-labels="+labels)
 	}

@@ -153,7 +153,10 @@ func (r *Reconciler) observeRestoredNode(ctx context.Context, obs *observation, 
 		return nil
 	}
 	if node != nil {
-		claim.NodeProviderID = node.Spec.ProviderID
+		claim.NodeRevision = node.Labels[v1alpha1.LabelRevision]
+		claim.Node = lifecycle.Node{
+			Found: true, UID: node.UID, ProviderID: node.Spec.ProviderID, SystemUUID: node.Status.NodeInfo.SystemUUID, Created: node.CreationTimestamp.Time,
+		}
 	}
 	return nil
 }

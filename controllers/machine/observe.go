@@ -293,7 +293,7 @@ func (r *Reconciler) observeTenant(ctx context.Context, obs *observation) error 
 		return err
 	}
 	obs.facts.Revision.JoinProblem, obs.facts.NextRevision.JoinProblem = obs.current.joinProblem(obs.tenant), obs.next.joinProblem(obs.tenant)
-	observed := lifecycle.Tenant{Found: true, Join: obs.tenant.Spec.Join.Method(), Deleting: obs.tenant.DeletionTimestamp != nil, ClusterUID: obs.tenant.Status.ClusterUID}
+	observed := lifecycle.Tenant{Found: true, Join: obs.tenant.Spec.Join.Method(), ProviderID: obs.tenant.Spec.Join.ProviderID, Deleting: obs.tenant.DeletionTimestamp != nil, ClusterUID: obs.tenant.Status.ClusterUID}
 	access, err := r.Tenants.For(key)
 	if err != nil {
 		observed.Reason, observed.Message = tenantProblem(err)

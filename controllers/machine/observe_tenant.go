@@ -128,8 +128,8 @@ func (r *Reconciler) observeNode(ctx context.Context, obs *observation) error {
 	}
 	obs.node = node
 	obs.facts.Node = lifecycle.Node{
-		Found: true, UID: node.UID, ProviderID: node.Spec.ProviderID, BootID: node.Status.NodeInfo.BootID,
-		Unschedulable: node.Spec.Unschedulable, Missing: obs.observeNodeMetadata(ctx, node),
+		Found: true, UID: node.UID, ProviderID: node.Spec.ProviderID, SystemUUID: node.Status.NodeInfo.SystemUUID, Created: node.CreationTimestamp.Time,
+		BootID: node.Status.NodeInfo.BootID, Unschedulable: node.Spec.Unschedulable, Missing: obs.observeNodeMetadata(ctx, node),
 	}
 	if obs.machine.Status.Phase != v1alpha1.MachineReady {
 		obs.facts.Node.Undeletable = r.deletions.Problem(node, obs.facts.Now)

@@ -103,7 +103,7 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 		Watches(&v1alpha1.NodeTypeRevision{}, handler.EnqueueRequestsFromMapFunc(r.revisionToMachines)).
 		Watches(&v1alpha1.NodeTypeRendering{}, handler.EnqueueRequestsFromMapFunc(r.renderingToMachines)).
 		WatchesRawSource(&r.shares).
-		WatchesRawSource(r.Tenants.NodeSource(name, nodeToMachine)).
+		WatchesRawSource(r.Tenants.NodeSource(name, r.nodeToMachine)).
 		WatchesRawSource(r.Tenants.TenantSource(name, func(tenant types.NamespacedName) []reconcile.Request {
 			return r.tenantToMachines(context.Background(), tenant)
 		}))
@@ -170,12 +170,15 @@ func (r *Reconciler) tenantToMachines(ctx context.Context, tenant types.Namespac
 	return r.requestsFor(ctx, client.InNamespace(tenant.Namespace), client.MatchingFields{indexTenant: tenant.Name})
 }
 
-func nodeToMachine(tenant types.NamespacedName, node *corev1.Node) []reconcile.Request {
+// nodeToMachine returns the Machine that a Node is named after. Of the tenant's own Nodes there is none.
+func (r *Reconciler) nodeToMachine(tenant types.NamespacedName, node *corev1.Node) []reconcile.Request {
+	key := types.NamespacedName{Namespace: tenant.Namespace, Name: node.Name}
 	if !strings.HasPrefix(node.Spec.ProviderID, v1alpha1.ProviderIDPrefix) {
-		return nil
+		if machine, err := read(context.Background(), r.Client, key, &v1alpha1.Machine{}); err == nil && machine == nil {
+			return nil
+		}
 	}
-	// A Node is named after its Machine, which lives in its TenantCluster's namespace.
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: tenant.Namespace, Name: node.Name}}}
+	return []reconcile.Request{{NamespacedName: key}}
 }
 
 // requestsFor returns a request for each Machine that the options select.

@@ -51,7 +51,8 @@ func (r *Reconciler) observe(ctx context.Context, record *v1alpha1.HostRecord, e
 	}
 	obs.node = node
 	obs.facts.Node = lifecycle.Node{
-		Found: true, UID: node.UID, ProviderID: node.Spec.ProviderID, Undeletable: r.deletions.Problem(node, obs.facts.Now),
+		Found: true, UID: node.UID, ProviderID: node.Spec.ProviderID, SystemUUID: node.Status.NodeInfo.SystemUUID, Created: node.CreationTimestamp.Time,
+		Undeletable: r.deletions.Problem(node, obs.facts.Now),
 	}
 	return obs, nil
 }

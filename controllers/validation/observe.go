@@ -20,6 +20,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/contest"
+	"github.com/ingot-dev/ingot/controllers/plan/nodeidentity"
 	"github.com/ingot-dev/ingot/controllers/plan/rendering"
 	"github.com/ingot-dev/ingot/controllers/plan/verdict"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
@@ -79,8 +80,8 @@ func (r *Reconciler) observe(ctx context.Context, m *v1alpha1.Machine) (observat
 		}
 		return observation{}, fmt.Errorf("read Node %s of TenantCluster %s: %w", m.Name, key, err)
 	}
-	if !isNodeOf(m, &node) {
-		return observation{unjudged: nodeConflictReason(m, &node)}, nil
+	if found := nodeidentity.Of(nodeidentity.ClaimOf(m.ClaimUID(), m.Status), verdict.NodeIdentity(&node)); found.Owner != nodeidentity.ThisAttempt {
+		return observation{unjudged: nodeConflictReason(&node, found)}, nil
 	}
 	obs, err := r.observeExpectation(ctx, m)
 	obs.node, obs.key, obs.tenant, obs.served = &node, key, access.Client, access.SlicesServed
@@ -188,19 +189,15 @@ func nodeLostReason(m *v1alpha1.Machine) *unjudgedReason {
 	}
 }
 
-// isNodeOf reports whether this installation of the Machine registered the Node.
-func isNodeOf(m *v1alpha1.Machine, node *corev1.Node) bool {
-	if node.Spec.ProviderID == "" {
-		return m.Status.NodeRef != nil && m.Status.NodeRef.UID == node.UID
+// nodeConflictReason says that the Node is not this installation's.
+func nodeConflictReason(node *corev1.Node, found nodeidentity.Finding) *unjudgedReason {
+	reason := v1alpha1.ReasonNodeConflict
+	if found.Owner == nodeidentity.Unknown {
+		reason = v1alpha1.ReasonServerUnidentified
 	}
-	return node.Spec.ProviderID == v1alpha1.ProviderID(m.ClaimUID(), m.Status.Attempt)
-}
-
-func nodeConflictReason(m *v1alpha1.Machine, node *corev1.Node) *unjudgedReason {
 	return &unjudgedReason{
-		status: metav1.ConditionFalse, reason: v1alpha1.ReasonNodeConflict, clearVerdict: true,
-		message: fmt.Sprintf("Node %s has providerID %q, expected %s: it is another installation's, and nothing is done to it",
-			node.Name, printable(node.Spec.ProviderID), v1alpha1.ProviderID(m.ClaimUID(), m.Status.Attempt)),
+		status: metav1.ConditionFalse, reason: reason, clearVerdict: true,
+		message: fmt.Sprintf("Node %s is not this installation's, and nothing is done to it: %s", node.Name, found.Message),
 	}
 }
 
@@ -215,7 +212,7 @@ func (o observation) input(now time.Time, m *v1alpha1.Machine) verdict.Input {
 		Now: now, Expectation: o.expectation, Node: o.node, DaemonSets: o.daemonSets,
 		SlicesServed: o.served, Slices: o.slices, Previous: m.Status.Verdict,
 		Identity: verdict.Identity{
-			ProviderID: v1alpha1.ProviderID(m.ClaimUID(), m.Status.Attempt), SystemUUID: m.Status.SystemUUID, Revision: m.Status.Revision, Rendering: m.Status.Rendering,
+			Claim: nodeidentity.ClaimOf(m.ClaimUID(), m.Status), Revision: m.Status.Revision, Rendering: m.Status.Rendering,
 		},
 		PlacedGate: m.Status.Gate, TaintWriter: o.taintWriter,
 		Gate: o.nodeType.Gate.Key(), Settle: verdict.DefaultSettle, OnFailure: o.nodeType.Validation.OnFailure,

@@ -73,18 +73,18 @@ func checkVerbs(t *testing.T, tr *tree, call *ast.CallExpr) {
 // deletionAdvice are the files whose messages tell to delete a Machine, each with the reason why the one that its NodePool makes instead does not
 // end in the same state. Messages about a Machine without a host use lifecycle.Machine.RemovalAdvice.
 var deletionAdvice = map[string]string{
-	"controllers/plan/lifecycle/facts.go":    "it is RemovalAdvice, which tells to scale the NodePool where the Machine has no host",
-	"controllers/plan/lifecycle/install.go":  "the next Machine claims another host than the one that was taken from this one",
-	"controllers/plan/lifecycle/join.go":     "the next Machine is another try, with another bootstrap token",
-	"controllers/plan/lifecycle/problems.go": "the Node has the name of this Machine, and the next Machine has another name",
-	"controllers/plan/lifecycle/orphan.go":   "the earlier Machine has the name of this one, and the next Machine has another name",
-	"controllers/plan/lifecycle/restore.go":  "the next Machine claims another host than the one that does not fit this one",
-	"controllers/machine/observe.go":         "the next Machine is installed by this version, which keeps the rendering",
-	"controllers/validation/observe.go":      "the next Machine is installed by this version, which keeps the rendering",
-	"cmd/ingot/explain/installed.go":         "the next Machine is installed by this version, which keeps the rendering",
-	"cmd/ingot/fleet/why.go":                 "the reasons are HostLost, NodeConflict and HostOrphaned: the next Machine has another host or another name",
-	"cmd/ingot/simulate/report.go":           "the Machines are broken and have hosts: the next ones get the NodeType's stable revision",
-	"controllers/plan/rollout/broken.go":     "the Machines are broken and have hosts: the next ones get the NodeType's stable revision",
+	"controllers/plan/lifecycle/facts.go":     "it is RemovalAdvice, which tells to scale the NodePool where the Machine has no host",
+	"controllers/plan/lifecycle/install.go":   "the next Machine claims another host than the one that was taken from this one",
+	"controllers/plan/lifecycle/join.go":      "the next Machine is another try, with another bootstrap token",
+	"controllers/plan/lifecycle/nodeowner.go": "the Node has the name of this Machine, and the next Machine has another name",
+	"controllers/plan/lifecycle/orphan.go":    "the earlier Machine has the name of this one, and the next Machine has another name",
+	"controllers/plan/lifecycle/restore.go":   "the next Machine claims another host than the one that does not fit this one",
+	"controllers/machine/observe.go":          "the next Machine is installed by this version, which keeps the rendering",
+	"controllers/validation/observe.go":       "the next Machine is installed by this version, which keeps the rendering",
+	"cmd/ingot/explain/installed.go":          "the next Machine is installed by this version, which keeps the rendering",
+	"cmd/ingot/fleet/why.go":                  "the reasons are HostLost, NodeConflict and HostOrphaned: the next Machine has another host or another name",
+	"cmd/ingot/simulate/report.go":            "the Machines are broken and have hosts: the next ones get the NodeType's stable revision",
+	"controllers/plan/rollout/broken.go":      "the Machines are broken and have hosts: the next ones get the NodeType's stable revision",
 }
 
 // deletesMachine finds advice to delete a Machine.

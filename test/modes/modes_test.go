@@ -18,6 +18,7 @@ import (
 	"github.com/ingot-dev/ingot/cloudinit"
 	kubeletfiles "github.com/ingot-dev/ingot/cloudinit/kubelet"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/plan/nodeidentity"
 	"github.com/ingot-dev/ingot/controllers/plan/verdict"
 	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/spec"
@@ -438,6 +439,6 @@ func (m mode) judge(plan v1alpha1.NodePlan, result offlinenode.Result, cluster *
 	return verdict.Judge(verdict.Input{
 		Now: now, Deadline: now, Expectation: plan.Expectation, Node: result.Node, SlicesServed: true, Slices: slices.Clone[[]resourcev1.ResourceSlice](result.Slices),
 		DeviceClasses: classes, DaemonSets: cluster.DaemonSets, Gate: gate, Kubelet: m.NodeType.KubeletMembers(), OnFailure: v1alpha1.OnFailureHold,
-		Identity: verdict.Identity{ProviderID: v1alpha1.ProviderID(uid, 1), SystemUUID: uid, Revision: "r-1"},
+		Identity: verdict.Identity{Claim: nodeidentity.Claim{MachineUID: uid, Attempt: 1, SystemUUID: uid}, Revision: "r-1"},
 	}).Verdict
 }

@@ -37,7 +37,7 @@ type Variable struct {
 // Variables are all variables of the script's environment, in the order of the file. README has them.
 var Variables = []Variable{
 	{"INGOT_NODE_NAME", "name that the Node must have"},
-	{"INGOT_PROVIDER_ID", "providerID that the Node must have, such as `ingot://UID/ATTEMPT`"},
+	{"INGOT_PROVIDER_ID", "providerID that the Node must have, such as `ingot://UID/ATTEMPT`; empty where the cluster sets it"},
 	{"INGOT_NODE_LABELS", "labels that kubelet may set on its Node: `KEY=VALUE,...`"},
 	{"INGOT_NODE_TAINTS", "taints that the Node must be registered with: `KEY=VALUE:EFFECT,...`; the first is the gate"},
 	{"INGOT_NODE_IP", "the node's own addresses, one for each of spec.nodeNetworks, joined by a comma; empty without that field"},

@@ -274,6 +274,7 @@ var nextSteps = map[string]string{
 	v1alpha1.ReasonProvisioningTimedOut:        "look at the log of the agent (ingot why --log HOST), or at the console of HOST; the step that it stopped at is in the condition's message",
 	v1alpha1.ReasonJoinTimedOut:                "look at the console of HOST: journalctl -u kubelet -u cloud-final",
 	v1alpha1.ReasonNodeConflict:                "delete the Node of that name in the tenant's cluster, or this Machine",
+	v1alpha1.ReasonServerUnidentified:          "where the tenant's cluster sets providerIDs, a Node is known by the system UUID that Ingot's agent reads: the message names what is missing",
 	v1alpha1.ReasonGateRemovedByOthers:         "have the program that the message names leave the gate's taint alone: its Node stays cordoned until then",
 	v1alpha1.ReasonHostLost:                    "delete this Machine: its host is no longer its own",
 	v1alpha1.ReasonEraseFailed:                 "the host stays out of the pool until its erase succeeds: look at the disks of HOST",

@@ -10,6 +10,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
+	"github.com/ingot-dev/ingot/controllers/plan/nodeidentity"
 	"github.com/ingot-dev/ingot/controllers/plan/verdict"
 )
 
@@ -31,10 +32,9 @@ func Judge(s offline.NodeInputs, e v1alpha1.NodeExpectation, observation Observa
 		Now: now, Expectation: e, Node: &observation.node, DaemonSets: observation.daemonSets, Gate: s.NodeType.Spec.Gate.Key(),
 		// Without a file of slices the expectation has none either, and the report does not mention them.
 		SlicesServed: true, Slices: observation.slices, DeviceClasses: neededClasses(e, observation), Kubelet: s.NodeType.Spec.KubeletMembers(),
-		Identity: verdict.Identity{ProviderID: observation.node.Spec.ProviderID},
 	}
 	if m := observation.machine; m != nil {
-		in.Identity = verdict.Identity{ProviderID: v1alpha1.ProviderID(m.ClaimUID(), m.Status.Attempt), SystemUUID: m.Status.SystemUUID, Revision: m.Status.Revision, Rendering: m.Status.Rendering}
+		in.Identity = verdict.Identity{Claim: nodeidentity.ClaimOf(m.ClaimUID(), m.Status), Revision: m.Status.Revision, Rendering: m.Status.Rendering}
 	}
 	checks := verdict.Judge(in).Verdict.Checks
 	out := Report{NodeType: s.NodeType.Name, Node: observation.node.Name, NotCompared: notCompared(e, observation)}

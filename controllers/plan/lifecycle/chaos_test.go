@@ -15,6 +15,7 @@ import (
 // step is one of a history.
 func (w *world) step() {
 	w.missKubelets()
+	w.initialize()
 	switch r := w.rng.IntN(20); {
 	case r < 9:
 		w.reconcile(w.machines[w.rng.IntN(len(w.machines))])
@@ -50,7 +51,7 @@ func (w *world) deliver(i int) {
 // disturb is what the world does to the planners.
 func (w *world) disturb() {
 	h, m := w.hosts[w.rng.IntN(len(w.hosts))], w.machines[w.rng.IntN(len(w.machines))]
-	what := w.rng.IntN(15)
+	what := w.rng.IntN(16)
 	w.logf("disturbance %d of %s and %s", what, h.name, m.live.Name)
 	switch what {
 	case 0:
@@ -90,6 +91,11 @@ func (w *world) disturb() {
 		}
 	case 13, 14: // spec.powerOff is set, or cleared
 		w.setPowerOff(m, !m.live.Spec.PowerOff)
+	case 15: // a machine of the tenant's own has the name of a Machine
+		if w.tenant.byCluster {
+			w.registerForeign(m.live.Name)
+		}
+		w.tenant.byCluster = w.tenant.byCluster != (w.edits && w.rng.IntN(2) == 0) // and its TenantCluster may be edited
 	case 12: // what a disruption budget protects comes or goes; or a person cordons
 		if n := w.tenant.nodes[m.live.Name]; n != nil {
 			n.kept = !n.kept
@@ -140,8 +146,11 @@ func (w *world) settle() {
 		h.live.paused, h.live.retry = false, fmt.Sprint("retry-", i)
 		h.live.rv++
 	}
-	for _, n := range w.tenant.nodes {
+	for name, n := range w.tenant.nodes {
 		n.kept = false
+		if n.owner == "foreign" {
+			delete(w.tenant.nodes, name) // its owner gave it another name
+		}
 	}
 	for _, m := range w.machines {
 		// A person undoes what cannot work. A Machine that is Ready meanwhile needs no help.
@@ -170,6 +179,7 @@ func (w *world) settle() {
 // turn lets everybody work once.
 func (w *world) turn() {
 	w.missKubelets()
+	w.initialize()
 	for _, m := range w.machines {
 		if m.gone {
 			continue

@@ -31,7 +31,7 @@ func unreachable(f *Facts) { f.Tenant.Reachable, f.Node, f.Token = false, Node{}
 
 // ownNode is the Node of the Machine's present attempt.
 func ownNode(f *Facts) Node {
-	return Node{Found: true, UID: "node-uid", ProviderID: f.Machine.ProviderID(), BootID: "boot-1"}
+	return Node{Found: true, UID: "node-uid", ProviderID: v1alpha1.ProviderID(f.Machine.UID, f.Machine.Status.Attempt), BootID: "boot-1"}
 }
 
 // off is a host whose power-off was requested and is confirmed.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/nodeidentity"
 )
 
 // Facts is everything that a Decision depends on.
@@ -36,6 +37,9 @@ type Facts struct {
 	Node Node
 	// Token is the Machine's bootstrap token in the tenant's cluster. It is nil when there is none.
 	Token *Token
+
+	// findOwner is the guard of that name. Plan sets it; nil is the rule itself.
+	findOwner func(nodeidentity.Claim, nodeidentity.Node) nodeidentity.Finding
 }
 
 // Machine is the object whose life is planned.
@@ -64,9 +68,6 @@ func (m Machine) RemovalAdvice() string {
 	}
 	return "scale NodePool " + m.NodePool + " down: it would make a deleted Machine again"
 }
-
-// ProviderID is the providerID of the Node that this attempt installs.
-func (m Machine) ProviderID() string { return v1alpha1.ProviderID(m.UID, m.Status.Attempt) }
 
 // NodeType is the NodeType of the Machine.
 type NodeType struct {
@@ -135,6 +136,8 @@ type Tenant struct {
 	ClusterUID types.UID
 	// Version is the version of its API server, as in v1.37.0.
 	Version string
+	// ProviderID says who sets the providerIDs of nodes that are installed from now on; empty: Ingot.
+	ProviderID v1alpha1.ProviderIDSource
 	// Join is how nodes join.
 	Join v1alpha1.JoinMethod
 	// ServesDRA is true when its API server serves resource.k8s.io/v1.
@@ -232,8 +235,9 @@ type Node struct {
 	// Found is true when it exists.
 	Found bool
 	UID   types.UID
-	// ProviderID is spec.providerID.
-	ProviderID string
+	// ProviderID is spec.providerID, SystemUUID status.nodeInfo.systemUUID, and Created metadata.creationTimestamp.
+	ProviderID, SystemUUID string
+	Created                time.Time
 	// BootID is status.nodeInfo.bootID.
 	BootID string
 	// Unschedulable is true when the Node is cordoned by anyone, CordonedByIngot when Ingot cordoned it and may uncordon it.

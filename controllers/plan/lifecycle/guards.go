@@ -2,13 +2,13 @@ package lifecycle
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/plan/nodeidentity"
 )
 
 // scope is what edges and steps decide from. It is passed by value, so that neither can change the Decision.
@@ -66,13 +66,17 @@ type guards struct {
 	// requested to power off, and the roll is cancelled before the server is off. The Machine goes back to Validating and its Node is
 	// uncordoned; a second later the server goes off under the pods that were scheduled to it.
 	isRollCancelled func(Facts) bool
+	// findOwner: a Node is the Machine's only by what its installation proves. Without it: the tenant's cluster sets providerIDs itself, and a machine of the
+	// tenant's own has the Machine's name, or the server's earlier system has registered again before its disk was written. The Machine is bound to that Node,
+	// lifts the gate of a node that was never installed, and deletes it with its release.
+	findOwner func(nodeidentity.Claim, nodeidentity.Node) nodeidentity.Finding
 }
 
 func realGuards() guards {
 	return guards{
 		hasHost: Facts.hasHost, isHostClaimable: Facts.isHostClaimable, hasImageOnDisk: Facts.hasImageOnDisk, isPoweredOff: Facts.isPoweredOff,
 		isNodeGone: Facts.isNodeGone, isHostReturnable: Facts.isHostReturnable, hasPassingVerdict: Facts.hasPassingVerdict, isBootAfterPowerOff: Facts.isBootAfterPowerOff, needsToken: Facts.needsToken,
-		revisionProblem: revisionProblem, isRollCancelled: Facts.isRollCancelled,
+		revisionProblem: revisionProblem, isRollCancelled: Facts.isRollCancelled, findOwner: nodeidentity.Of,
 	}
 }
 
@@ -170,16 +174,6 @@ func (f Facts) phaseStart() time.Time {
 
 // IsDrainOver reports whether the drain time-out has passed.
 func (f Facts) IsDrainOver() bool { return !f.Now.Before(f.phaseStart().Add(f.Timeouts.Draining)) }
-
-// hasOwnNode reports whether the Node is this Machine's, of this attempt or of an earlier one.
-func (f Facts) hasOwnNode() bool {
-	return f.Node.Found && strings.HasPrefix(f.Node.ProviderID, v1alpha1.ProviderIDPrefix+string(f.Machine.UID)+"/")
-}
-
-// hasNodeOfThisAttempt reports whether the Node was registered by what this attempt installed.
-func (f Facts) hasNodeOfThisAttempt() bool {
-	return f.Tenant.Reachable && f.Node.Found && f.Node.ProviderID == f.Machine.ProviderID()
-}
 
 // canHaveBooted reports whether the installed system may run, or whether that is unknown.
 func (f Facts) canHaveBooted() bool {

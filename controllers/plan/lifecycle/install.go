@@ -176,6 +176,7 @@ func (s scope) installation(state v1alpha1.InstallationState) *v1alpha1.Installa
 	i := &v1alpha1.Installation{
 		Machine: v1alpha1.MachineReference{Namespace: m.Namespace, Name: m.Name, UID: m.UID}, Tenant: m.Namespace + "/" + m.Spec.TenantClusterRef.Name,
 		NodeType: m.Spec.NodeTypeRef.Name, State: state, Revision: m.Status.Revision, Rendering: m.Status.Rendering, Attempt: m.Status.Attempt, SystemUUID: m.Status.SystemUUID,
+		ProviderID: m.Status.ProviderID, DocumentsAskedAt: m.Status.DocumentsAskedAt,
 	}
 	if r := s.Host.Record; r != nil {
 		i.Disks = r.Status.Disks

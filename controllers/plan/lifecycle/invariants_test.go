@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"reflect"
-	"strings"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -143,7 +142,7 @@ func (w *world) checkFence(h *host, nodeMayRemain bool) {
 	if h.hw.on {
 		w.violated("fence: %s runs while its disk is given away", h.name)
 	}
-	if n := w.tenant.nodes[h.hw.disk.name]; n != nil && h.hw.disk.complete && strings.Contains(n.providerID, string(h.hw.disk.machine)) && !nodeMayRemain {
+	if n := w.tenant.nodes[h.hw.disk.name]; n != nil && h.hw.disk.complete && n.owner == h.hw.disk.machine && !nodeMayRemain {
 		w.violated("fence: the Node of %s exists while its disk is given away", h.name)
 	}
 }
@@ -163,8 +162,11 @@ func (w *world) checkReturn(f Facts, h *host, a Action) {
 }
 
 func (w *world) checkDeleteNode(m *machine, h *host) {
+	if w.tenant.nodes[m.live.Name].owner == "foreign" {
+		w.violated("13: %s deletes the Node of a machine of the tenant's own", m.live.Name)
+	}
 	disk := h.hw.disk
-	if h.hw.on && h.hw.booted && w.tenant.nodes[m.live.Name].providerID == v1alpha1.ProviderID(disk.machine, disk.attempt) {
+	if h.hw.on && h.hw.booted && w.tenant.nodes[m.live.Name].isOf(disk) {
 		w.violated("fence: Node %s is deleted while its machine runs", m.live.Name)
 	}
 }
@@ -182,6 +184,10 @@ func (w *world) checkEntry(m *machine, f Facts, d Decision) {
 		}
 		if disk.revision != s.Revision || disk.image != revisions[s.Revision].Image.URL {
 			w.violated("7: %s is Joining with %s on the disk of %s, not %s", m.live.Name, disk.revision, h.name, s.Revision)
+		}
+	case v1alpha1.MachineValidating:
+		if n, ref := w.tenant.nodes[m.live.Name], d.Status.NodeRef; n != nil && ref != nil && ref.UID == n.uid && (n.owner != m.live.UID || n.attempt != s.Attempt) {
+			w.violated("13: %s with attempt %d is bound to the Node that attempt %d of %s registered", m.live.Name, s.Attempt, n.attempt, n.owner)
 		}
 	case v1alpha1.MachineReady:
 		v := s.Verdict

@@ -21,7 +21,7 @@ func (s scope) waitForTenantBeforeJoin() result {
 // planEarlierNodeDeletion deletes the Node of an earlier attempt, whose system may have booted again while this attempt failed at first.
 // By now its disk is overwritten, so that no system runs as that Node.
 func (s scope) planEarlierNodeDeletion() result {
-	if !s.hasOwnNode() {
+	if !s.hasEarlierNode() {
 		return done
 	}
 	if s.Node.Undeletable != "" {
@@ -41,7 +41,8 @@ func (s scope) waitForNode() result {
 		return waitResult(report{v1alpha1.ConditionJoined, v1alpha1.ReasonServerOff, "the server to be on", s.serverOffMessage()})
 	}
 	if s.Node.Found {
-		return waitResult(report{condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonNodeConflict, message: s.nodeConflictMessage()}).withRequeueAfter(time.Minute)
+		reason, message := s.nodeProblem()
+		return waitResult(report{condition: v1alpha1.ConditionJoined, reason: reason, message: message}).withRequeueAfter(time.Minute)
 	}
 	message := fmt.Sprintf("Node %s has not registered: look at the console of %s, and there at journalctl%s", s.Machine.Name, s.hostName(), joinLogs(s.Tenant.Join))
 	if s.isOverdue() {

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"flag"
 	"runtime"
 	"runtime/debug"
@@ -12,12 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/nodeidentity"
 )
 
 // history is one random life of a few Machines that compete for fewer hosts.
 func history(seed uint64, g guards, trace func(string, ...any)) *world {
 	w := newWorld(seed, 2, 2, g)
 	w.trace = trace
+	w.tenant.byCluster, w.edits = seed%4 == 1, seed%8 == 1
 	if seed%3 == 0 {
 		for range 13 {
 			w.turn() // every third begins with Machines that are Ready
@@ -125,6 +128,12 @@ var mutations = []struct {
 			return f.NextRevision.Name == "" && f.Machine.Status.NodeRef != nil && f.hasNodeOfThisAttempt()
 		}
 	}, "roll:"},
+	{"any Node of the Machine's name is its own", func(g *guards) {
+		g.findOwner = func(c nodeidentity.Claim, n nodeidentity.Node) nodeidentity.Finding {
+			c.SystemUUID = cmp.Or(n.SystemUUID, c.SystemUUID)
+			return nodeidentity.Of(c, n)
+		}
+	}, "13:"},
 }
 
 func TestEveryGuardIsNeeded(t *testing.T) {

@@ -51,7 +51,7 @@ func edgeTable() []edge {
 		releasing(joining),
 		poweringOff(joining),
 		rolling(joining),
-		{joining, validating, "a Node with this attempt's providerID exists", scope.hasJoined, (*planner).enterValidating},
+		{joining, validating, "this attempt's Node exists", scope.hasJoined, (*planner).enterValidating},
 		releasing(validating),
 		poweringOff(validating),
 		rolling(validating),

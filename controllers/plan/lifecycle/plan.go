@@ -113,6 +113,7 @@ type planner struct {
 func Plan(f Facts) Decision { return plan(f, realGuards()) }
 
 func plan(f Facts, g guards) Decision {
+	f.findOwner = g.findOwner
 	p := &planner{scope: scope{Facts: f, guards: g}, d: Decision{Status: *f.Machine.Status.DeepCopy()}}
 	p.d.Status.ObservedGeneration = f.Machine.Generation
 	if f.Machine.Status.Phase == "" {
@@ -227,6 +228,7 @@ func (p *planner) enterClaiming() {
 
 func (p *planner) enterProvisioning() {
 	p.d.Status.Revision, p.d.Status.Rendering, p.d.Status.Attempt = p.Revision.Name, p.Revision.Rendering, p.d.Status.Attempt+1
+	p.d.Status.ProviderID = p.providerIDSource()
 	p.addEvent(false, v1alpha1.ReasonClaimed, "claimed host "+p.hostName())
 }
 
@@ -253,14 +255,24 @@ func (p *planner) enterNextAttempt() {
 	p.Revision, p.NextRevision = p.revisionToInstall(), Revision{}
 	s := &p.d.Status
 	s.Revision, s.Rendering, s.Attempt, s.NodeRef, s.SystemUUID, s.PowerOff = p.Revision.Name, p.Revision.Rendering, s.Attempt+1, nil, "", nil
+	s.ProviderID, s.DocumentsAskedAt = p.providerIDSource(), nil
 	p.setCondition(v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonWaitingForNode, fmt.Sprintf("attempt %d is being installed", s.Attempt))
 	p.addEvent(false, v1alpha1.ReasonProvisioning, fmt.Sprintf("host %s is powered off and is installed again, with revision %s as attempt %d", p.hostName(), s.Revision, s.Attempt))
 }
 
-func (p *planner) enterJoining() {
-	if r := p.Host.Record; r != nil && r.Status.Inventory != nil {
-		p.d.Status.SystemUUID = r.Status.Inventory.SystemUUID
+// providerIDSource returns who sets the providerID of the Node of a new attempt; empty: Ingot.
+func (p *planner) providerIDSource() v1alpha1.ProviderIDSource {
+	if p.Tenant.ProviderID == v1alpha1.ProviderIDByCluster {
+		return v1alpha1.ProviderIDByCluster
 	}
+	return ""
+}
+
+func (p *planner) enterJoining() {
+	if id := p.Host.systemUUID(); id != "" {
+		p.d.Status.SystemUUID = id
+	}
+	p.d.Status.DocumentsAskedAt = documentsAskedAt(p.currentAttempt())
 	p.addEvent(false, v1alpha1.ReasonProvisioned, "the image of revision "+p.d.Status.Revision+" is on the disk of "+p.hostName())
 }
 

@@ -61,10 +61,20 @@ func revisionProblem(f Facts, r Revision) (reason, message string) {
 		return v1alpha1.ReasonBootAddressWrong, f.Provider.BootProblem
 	case r.ImageProblem != "":
 		return r.ImageReason, r.ImageProblem
+	}
+	return revisionProblemOfTenant(f, r)
+}
+
+// revisionProblemOfTenant is the part of revisionProblem that the tenant's cluster decides.
+func revisionProblemOfTenant(f Facts, r Revision) (reason, message string) {
+	switch {
 	case !f.Tenant.Found || !f.Tenant.Reachable:
 		return v1alpha1.ReasonWaitingForTenant, tenantProblem(f)
 	case f.Tenant.Deleting:
 		return v1alpha1.ReasonWaitingForTenant, tenantName(f) + " is being deleted and takes no further nodes: " + f.Machine.RemovalAdvice()
+	}
+	if problem := identityProblem(f); problem != "" {
+		return v1alpha1.ReasonServerUnidentified, problem
 	}
 	if problem := VersionSkewProblem(r.Kubelet, f.Tenant.Version); problem != "" {
 		return v1alpha1.ReasonVersionSkew, problem
@@ -132,7 +142,7 @@ func (s scope) verdictProblem() (reason, message string) {
 	case !s.Node.Found:
 		return v1alpha1.ReasonNodeLost, "Node " + m.Name + " was deleted in the tenant's cluster: restart kubelet on it, and it registers again"
 	case !s.hasNodeOfThisAttempt():
-		return v1alpha1.ReasonNodeConflict, s.nodeConflictMessage()
+		return s.nodeProblem()
 	case !s.hasVerdictOfNode():
 		return v1alpha1.ReasonChecksWaiting, "Node " + m.Name + " has not been judged yet"
 	case v.BootID != s.Node.BootID:
@@ -169,9 +179,4 @@ func observedOfExpected(c v1alpha1.Check) string {
 		return c.Observed + " of " + c.Expected
 	}
 	return c.Observed + ", expected " + c.Expected
-}
-
-func (s scope) nodeConflictMessage() string {
-	return fmt.Sprintf("Node %s exists in the tenant's cluster with providerID %q, this Machine's would be %q: delete that Node, or this Machine",
-		s.Machine.Name, s.Node.ProviderID, s.Machine.ProviderID())
 }

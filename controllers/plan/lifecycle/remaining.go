@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/nodeidentity"
 )
 
 // canHaveRegistered reports whether what this attempt installed was started, so that its kubelet may have registered a Node. It need not have
@@ -55,6 +56,9 @@ func (s scope) nodeOfMachine(tenant string) v1alpha1.ReleasedNode {
 	}
 	if r := s.Machine.Status.NodeRef; r != nil {
 		node.UID = r.UID
+	}
+	if claim := s.nodeClaim(); claim.ByCluster {
+		node.SystemUUID = claim.SystemUUID
 	}
 	return node
 }
@@ -134,7 +138,8 @@ func (r Remaining) IsElsewhere() bool {
 
 // isOfMachine reports whether the Node is the one that remained.
 func (r Remaining) isOfMachine() bool {
-	return r.Entry.UID != "" && r.Node.UID == r.Entry.UID || strings.HasPrefix(r.Node.ProviderID, v1alpha1.ProviderIDPrefix+string(r.Entry.MachineUID)+"/")
+	return r.Entry.UID != "" && r.Node.UID == r.Entry.UID || nodeidentity.IsOf(r.Node.ProviderID, r.Entry.MachineUID) ||
+		nodeidentity.IsOlder(r.Node.identity(), r.Entry.SystemUUID, r.Entry.Since.Time)
 }
 
 // isUnproven reports whether nothing tells of which Machine the Node is: its uid was never recorded, and its providerID is not Ingot's, as in a

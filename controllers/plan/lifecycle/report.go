@@ -186,7 +186,7 @@ func (p *planner) reportTimeout() {
 // isWarning has the reasons that cause an event of type Warning when they become the reason of Ready. The events about a verdict are not
 // among them: the validation controller emits those.
 var isWarning = map[string]bool{
-	v1alpha1.ReasonHostLost: true, v1alpha1.ReasonNodeConflict: true, v1alpha1.ReasonEraseFailed: true,
+	v1alpha1.ReasonHostLost: true, v1alpha1.ReasonNodeConflict: true, v1alpha1.ReasonServerUnidentified: true, v1alpha1.ReasonEraseFailed: true,
 	v1alpha1.ReasonClaimTimedOut: true, v1alpha1.ReasonProvisioningTimedOut: true, v1alpha1.ReasonJoinTimedOut: true,
 	v1alpha1.ReasonVersionSkew: true, v1alpha1.ReasonDRANotServed: true, v1alpha1.ReasonDrainTimedOut: true, v1alpha1.ReasonServerOff: true,
 	v1alpha1.ReasonBootAddressWrong: true, v1alpha1.ReasonKubeletUnsupported: true,

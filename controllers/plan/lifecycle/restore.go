@@ -2,13 +2,13 @@ package lifecycle
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/nodeidentity"
 )
 
 // RestoredClaim is a host whose object was created again from a backup, and whose consumerRef names a Machine that exists.
@@ -33,9 +33,10 @@ type RestoredClaim struct {
 	Provider Provider
 	// Revision is what the annotation says is installed. It is read where the HostRecord is empty.
 	Revision Revision
-	// Tenant is the Machine's TenantCluster. NodeProviderID is the providerID of the Node of the Machine's name; empty: there is none.
-	Tenant         Tenant
-	NodeProviderID string
+	// Tenant is the Machine's TenantCluster. Node is the Node of the Machine's name, and NodeRevision is what its label ingot.dev/revision says.
+	Tenant       Tenant
+	Node         Node
+	NodeRevision string
 }
 
 // RestoreActionKind names what is done about a restored host.
@@ -249,7 +250,7 @@ func (c RestoredClaim) lostRecord() v1alpha1.HostRecordSpec {
 	m := c.Machine
 	m.UID, m.Status.Revision, m.Status.Attempt = c.ClaimUID, c.Installation.Revision, c.Installation.Attempt
 	spec := scope{Facts: Facts{Machine: m, Host: &c.Host, Provider: c.Provider, Revision: c.Revision}}.desiredRecord()
-	if attemptOf(c.NodeProviderID, c.ClaimUID) == c.Installation.Attempt {
+	if c.nodeAttempt() == c.Installation.Attempt {
 		spec.TenantClusterUID = c.Tenant.ClusterUID
 	}
 	return spec
@@ -281,7 +282,10 @@ func (c RestoredClaim) isRolled() bool {
 // nodeProblem finds a Node that is younger than the backup. Without it: the backup is of a Machine that was being installed; it has joined since,
 // its tenant runs pods there, and the installation goes on over them.
 func (c RestoredClaim) nodeProblem() string {
-	attempt := attemptOf(c.NodeProviderID, c.ClaimUID)
+	if c.Installation.ProviderID == v1alpha1.ProviderIDByCluster {
+		return c.serverNodeProblem()
+	}
+	attempt := c.nodeAttempt()
 	isNewer := attempt > c.Installation.Attempt ||
 		attempt == c.Installation.Attempt && c.hasStatus() && c.Machine.Status.Phase == v1alpha1.MachineProvisioning
 	if !isNewer {
@@ -294,20 +298,41 @@ func (c RestoredClaim) nodeProblem() string {
 // isProvenByNode reports whether the Node of the attempt shows that its image was written, which the backup does not know yet. Where the backup has
 // the status of an installation that goes on, nodeProblem tells a person.
 func (c RestoredClaim) isProvenByNode() bool {
-	return c.Installation.State == v1alpha1.InstallationRequested && !c.Machine.Deleting && attemptOf(c.NodeProviderID, c.ClaimUID) == c.Installation.Attempt
+	return c.Installation.State == v1alpha1.InstallationRequested && !c.Machine.Deleting && nodeidentity.AttemptOf(c.Node.ProviderID, c.ClaimUID) == c.Installation.Attempt
 }
 
-// attemptOf returns the attempt in a providerID of the Machine of that uid, and 0 for any other providerID.
-func attemptOf(providerID string, machine types.UID) int64 {
-	text, isOwn := strings.CutPrefix(providerID, v1alpha1.ProviderIDPrefix+string(machine)+"/")
-	if !isOwn {
-		return 0
+// nodeOwner compares the Node with the installation of the annotation.
+func (c RestoredClaim) nodeOwner() nodeidentity.Finding {
+	i := c.Installation
+	installed := v1alpha1.MachineStatus{Attempt: i.Attempt, SystemUUID: i.SystemUUID, ProviderID: i.ProviderID, DocumentsAskedAt: i.DocumentsAskedAt}
+	return Facts{Machine: Machine{UID: c.ClaimUID, Status: installed}, Node: c.Node}.nodeOwner()
+}
+
+// nodeAttempt returns the attempt of the Node, and 0 where there is none or it is another's.
+func (c RestoredClaim) nodeAttempt() int64 {
+	if attempt := nodeidentity.AttemptOf(c.Node.ProviderID, c.ClaimUID); attempt > 0 || c.nodeOwner().Owner != nodeidentity.ThisAttempt {
+		return attempt
 	}
-	attempt, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0
+	return c.Installation.Attempt
+}
+
+// serverNodeProblem finds a Node that may be younger than the backup, where the cluster sets providerIDs: then nothing of the Node tells its attempt. One of
+// another revision is younger; and while the backup has an installation that goes on, any Node of the server may be the one that it ended in.
+func (c RestoredClaim) serverNodeProblem() string {
+	i, found := c.Installation, c.nodeOwner()
+	isComplete := i.State != v1alpha1.InstallationRequested
+	switch {
+	case !c.Node.Found || found.Owner == nodeidentity.Another:
+		return ""
+	case isComplete && found.Owner == nodeidentity.ThisAttempt && (c.NodeRevision == "" || c.NodeRevision == i.Revision):
+		return ""
+	case isComplete && found.Owner == nodeidentity.EarlierAttempt:
+		return ""
+	case found.Message == "":
+		found.Message = fmt.Sprintf("its label %s says %q", v1alpha1.LabelRevision, c.NodeRevision)
 	}
-	return attempt
+	return fmt.Sprintf("the backup has attempt %d of this Machine as %s with revision %s, and Node %s of its server may be of a later one: %s%s",
+		i.Attempt, i.State, i.Revision, c.Machine.Name, found.Message, c.whatToDo())
 }
 
 // status returns the status of a Machine that has its host again: that of the backup or, without one, what the annotation proves. A node that had
@@ -324,6 +349,7 @@ func (c RestoredClaim) status() v1alpha1.MachineStatus {
 	}
 	s.HostRef = &v1alpha1.NamespacedReference{Namespace: c.Host.Namespace, Name: c.Host.Name}
 	s.Revision, s.Rendering, s.Attempt, s.SystemUUID = i.Revision, i.Rendering, i.Attempt, i.SystemUUID
+	s.ProviderID, s.DocumentsAskedAt = i.ProviderID, i.DocumentsAskedAt
 	switch {
 	case c.Machine.Deleting:
 		p.enterPhase(v1alpha1.MachineReleasing)

@@ -22,7 +22,7 @@ func restored(changes ...func(*RestoredClaim)) RestoredClaim {
 		Installation: &v1alpha1.Installation{
 			Machine: old, Tenant: "team/research", NodeType: "h100", State: v1alpha1.InstallationComplete, Revision: "rev-1", Rendering: "ren-1", Attempt: 2, SystemUUID: "dmi",
 		},
-		Tenant: Tenant{Found: true, Reachable: true}, NodeProviderID: v1alpha1.ProviderID("old", 2),
+		Tenant: Tenant{Found: true, Reachable: true}, Node: Node{Found: true, ProviderID: v1alpha1.ProviderID("old", 2)},
 	}
 	for _, change := range changes {
 		change(&c)
@@ -59,16 +59,16 @@ func TestAMachineFindsItsRestoredHostOnlyWhereEverythingAgrees(t *testing.T) {
 		{"a node that runs, without status", restored(), TakeOver, v1alpha1.MachineJoining, ""},
 		{"and with it", restored(ready), TakeOver, v1alpha1.MachineReady, ""},
 		{"the host is known after the status is written", restored(ready, takenOver), ConfirmHost, "", ""},
-		{"a second restore compares again", restored(ready, takenOver, func(c *RestoredClaim) { c.NodeProviderID = v1alpha1.ProviderID("old", 3) }), ReportUnmatched, "", "backup is older than the Node"},
+		{"a second restore compares again", restored(ready, takenOver, func(c *RestoredClaim) { c.Node.ProviderID = v1alpha1.ProviderID("old", 3) }), ReportUnmatched, "", "backup is older than the Node"},
 		{"backup tools drop the finalizer", restored(func(c *RestoredClaim) { c.Machine.Finalizer = false }), FinalizeRestored, "", ""},
-		{"an installation goes on", restored(requested, func(c *RestoredClaim) { c.NodeProviderID = "" }), TakeOver, v1alpha1.MachineProvisioning, ""},
+		{"an installation goes on", restored(requested, func(c *RestoredClaim) { c.Node = Node{} }), TakeOver, v1alpha1.MachineProvisioning, ""},
 		{"an installation that ended meanwhile is proven by the Node", restored(requested), RecordRestored, "", ""},
 		{"but not where the status has one that goes on", restored(requested, provisioning), ReportUnmatched, "", "backup is older than the Node"},
 		{"a status may be one attempt ahead of the host", restored(requested, provisioning, func(c *RestoredClaim) {
-			c.Installation.Attempt, c.Host.Record.Spec.Attempt, c.NodeProviderID = 1, 2, ""
+			c.Installation.Attempt, c.Host.Record.Spec.Attempt, c.Node = 1, 2, Node{}
 		}), TakeOver, v1alpha1.MachineProvisioning, ""},
-		{"a younger Node", restored(func(c *RestoredClaim) { c.NodeProviderID = v1alpha1.ProviderID("old", 3) }), ReportUnmatched, "", "runs attempt 3"},
-		{"a Node of somebody else proves nothing", restored(func(c *RestoredClaim) { c.NodeProviderID = v1alpha1.ProviderID("another", 3) }), TakeOver, v1alpha1.MachineJoining, ""},
+		{"a younger Node", restored(func(c *RestoredClaim) { c.Node.ProviderID = v1alpha1.ProviderID("old", 3) }), ReportUnmatched, "", "runs attempt 3"},
+		{"a Node of somebody else proves nothing", restored(func(c *RestoredClaim) { c.Node.ProviderID = v1alpha1.ProviderID("another", 3) }), TakeOver, v1alpha1.MachineJoining, ""},
 		{"a tenant that does not answer", restored(func(c *RestoredClaim) { c.Tenant = Tenant{Message: "no answer"} }), AwaitRestored, "", "no answer"},
 		{"a HostRecord that is not taken over yet", restored(func(c *RestoredClaim) { c.OwnsRecord = false }), AwaitRestored, "", "HostRecord"},
 		{"another tenant", restored(func(c *RestoredClaim) { c.Machine.Spec.TenantClusterRef.Name = "other" }), ReportUnmatched, "", "TenantCluster team/research"},
@@ -87,8 +87,8 @@ func TestAMachineFindsItsRestoredHostOnlyWhereEverythingAgrees(t *testing.T) {
 		{"an empty HostRecord", restored(lostRecord), RebuildRecord, "", ""},
 		{"with the status of the backup too", restored(lostRecord, ready), RebuildRecord, "", ""},
 		{"a lost HostRecord and a lost revision", restored(lostRecord, func(c *RestoredClaim) { c.Revision.Problem = "it does not exist" }), AwaitRestored, "", "it does not exist"},
-		{"a lost HostRecord and a younger Node", restored(lostRecord, func(c *RestoredClaim) { c.NodeProviderID = v1alpha1.ProviderID("old", 3) }), ReportUnmatched, "", "runs attempt 3"},
-		{"a lost HostRecord of an installation that goes on", restored(lostRecord, requested, func(c *RestoredClaim) { c.NodeProviderID = "" }), ReportUnmatched, "", "HostRecord is missing or empty"},
+		{"a lost HostRecord and a younger Node", restored(lostRecord, func(c *RestoredClaim) { c.Node.ProviderID = v1alpha1.ProviderID("old", 3) }), ReportUnmatched, "", "runs attempt 3"},
+		{"a lost HostRecord of an installation that goes on", restored(lostRecord, requested, func(c *RestoredClaim) { c.Node = Node{} }), ReportUnmatched, "", "HostRecord is missing or empty"},
 		{"of a release", restored(lostRecord, releasing, deleted), ReportUnmatched, "", "HostRecord is missing or empty"},
 		{"of a roll that had asked for the next attempt", restored(lostRecord, provisioning, func(c *RestoredClaim) { c.Machine.Status.Attempt = 3 }), ReportUnmatched, "", "HostRecord is missing or empty"},
 		{"a HostRecord of another attempt", restored(func(c *RestoredClaim) { c.Host.Record.Spec.Attempt = 3 }), ReportUnmatched, "", "asks for attempt 3"},
@@ -131,7 +131,7 @@ func TestALostHostRecordIsMadeAgainAsItWas(t *testing.T) {
 		t.Errorf("%+v", spec)
 	}
 	// The tenant's kubeconfig may name another cluster by now. Without its Node nothing proves that the server joined that one.
-	c.NodeProviderID = ""
+	c.Node = Node{}
 	if spec = PlanRestore(c).Record; spec.TenantClusterUID != "" || spec.Attempt != 2 {
 		t.Errorf("without a Node: %+v", spec)
 	}

@@ -38,6 +38,8 @@ type disk struct {
 	image    string
 	tokenID  string
 	complete bool
+	// byCluster: kubelet was told no providerID.
+	byCluster bool
 }
 
 // reconcileHost is one turn of the host's controller with the real planner.
@@ -110,7 +112,7 @@ func (w *world) hardware(h *host, a hostplan.Action, observed bmh) {
 		if a.Kind == hostplan.ActionErase {
 			op = hardware.OpErase
 		} else if observed.spec.Machine != nil {
-			s.work = disk{machine: observed.spec.Machine.UID, name: observed.spec.Machine.Name, attempt: observed.spec.Attempt, revision: observed.spec.Revision, image: a.Image.URL}
+			s.work = disk{machine: observed.spec.Machine.UID, name: observed.spec.Machine.Name, attempt: observed.spec.Attempt, revision: observed.spec.Revision, image: a.Image.URL, byCluster: w.isTold(observed.spec.Machine.Name)}
 		}
 		w.checkTouch(h)
 		w.power(h, false)
@@ -194,16 +196,45 @@ func (w *world) runNode(h *host) {
 	if !s.credential && !valid || !w.tenant.reachable {
 		return
 	}
-	m := Machine{UID: s.disk.machine}
-	m.Status.Attempt = s.disk.attempt
 	boot := bootName(h, s.boot)
 	n := w.tenant.nodes[s.disk.name]
 	switch {
 	case n == nil:
-		w.tenant.nodes[s.disk.name] = &node{uid: types.UID(w.uid("node")), providerID: m.ProviderID(), bootID: boot, gated: true, pods: w.rng.IntN(3), kept: w.happens(30)}
+		n = &node{uid: types.UID(w.uid("node")), owner: s.disk.machine, attempt: s.disk.attempt, systemUUID: h.uuid, created: w.now.Truncate(time.Second),
+			bootID: boot, gated: true, pods: w.rng.IntN(3), kept: w.happens(30)}
+		if !s.disk.byCluster {
+			n.providerID = v1alpha1.ProviderID(n.owner, n.attempt)
+		}
+		w.tenant.nodes[s.disk.name] = n
 		s.credential = true
-	case n.providerID == m.ProviderID() && n.bootID != boot:
+	case n.isOf(s.disk) && n.bootID != boot:
 		n.bootID, n.gated = boot, true
+	}
+}
+
+// isTold: the documents of that Machine's attempt say that the tenant's cluster sets the providerID.
+func (w *world) isTold(name string) bool {
+	m := w.machineNamed(name)
+	return m != nil && m.live.Status.ProviderID == v1alpha1.ProviderIDByCluster
+}
+
+// isOf: what is on that disk has registered the Node.
+func (n *node) isOf(d disk) bool { return n.owner == d.machine && n.attempt == d.attempt }
+
+// registerForeign is a machine of the tenant's own that registers under the name of a Machine.
+func (w *world) registerForeign(name string) {
+	if w.tenant.nodes[name] != nil || !w.tenant.reachable {
+		return
+	}
+	w.tenant.nodes[name] = &node{uid: types.UID(w.uid("node")), owner: "foreign", systemUUID: "4c4c4544-0042-3010-8053-b8c04f3344ff", created: w.now.Truncate(time.Second), bootID: "foreign"}
+}
+
+// initialize is the cloud provider of a tenant's cluster that sets providerIDs.
+func (w *world) initialize() {
+	for name, n := range w.tenant.nodes {
+		if w.tenant.byCluster && n.providerID == "" {
+			n.providerID = "cloud://" + name
+		}
 	}
 }
 

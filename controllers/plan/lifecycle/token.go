@@ -3,6 +3,8 @@ package lifecycle
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
@@ -34,7 +36,18 @@ func (f Facts) isConfigDriveAwaited() bool {
 
 // hasAskedForConfigDrive reports whether an agent has asked for the documents of the attempt, or its installer needs them to begin.
 func hasAskedForConfigDrive(w *v1alpha1.WantedAttempt, a *v1alpha1.HostAttempt) bool {
-	return a != nil && a.ConfigDriveAwaitedAt != nil || w != nil && w.ConfigDriveAwaitedAt != nil
+	return documentsAskedAt(w, a) != nil
+}
+
+// documentsAskedAt returns when an agent asked for the documents of the attempt, or its installer needed them to begin; nil: that is not known.
+func documentsAskedAt(w *v1alpha1.WantedAttempt, a *v1alpha1.HostAttempt) *metav1.MicroTime {
+	switch {
+	case a != nil && a.ConfigDriveAwaitedAt != nil:
+		return a.ConfigDriveAwaitedAt
+	case w != nil:
+		return w.ConfigDriveAwaitedAt
+	}
+	return nil
 }
 
 // tokenEnd returns the end of the time that the node may take to join: the deadline of Joining. Before that phase it is the latest time at which

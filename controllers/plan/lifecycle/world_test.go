@@ -25,6 +25,7 @@ type world struct {
 	rng      *rand.Rand
 	now      time.Time
 	chaos    bool
+	edits    bool // spec.join.providerID changes
 	guards   guards
 	machines []*machine
 	hosts    []*host
@@ -71,13 +72,15 @@ type bmh struct {
 }
 
 type host struct {
-	name         string
+	name, uuid   string
 	live, cached bmh
 	hw           server
 }
 
 type tenant struct {
 	reachable bool
+	// byCluster: its own cloud provider sets providerIDs.
+	byCluster bool
 	nodes     map[string]*node
 	tokens    map[string]*token
 }
@@ -85,7 +88,12 @@ type tenant struct {
 type node struct {
 	uid                types.UID
 	providerID, bootID string
-	gated, labelled    bool
+	// owner and attempt are the truth of who registered it, and when.
+	owner           types.UID
+	attempt         int64
+	systemUUID      string
+	created         time.Time
+	gated, labelled bool
 	// cordoned by whomever; ours: by a Machine's controller.
 	cordoned, ours bool
 	pods           int
@@ -159,11 +167,11 @@ func newWorld(seed uint64, machines, hosts int, g guards) *world {
 		timeouts: DefaultTimeouts(), reached: map[v1alpha1.MachinePhase]bool{},
 	}
 	for i := range hosts {
-		h := &host{name: fmt.Sprintf("host-%d", i)}
+		h := &host{name: fmt.Sprintf("host-%d", i), uuid: fmt.Sprintf("4c4c4544-0042-3010-8053-b8c04f3344%02d", i)}
 		h.live.generation = 1
 		h.live.status.State = metal3.StateAvailable
 		h.live.record.Power = &v1alpha1.HostPower{State: "Off", ObservedGeneration: 1, ObservedAt: metav1.NewMicroTime(w.now)}
-		h.live.record.Inventory = &v1alpha1.HostInventory{SystemUUID: "dmi-" + h.name}
+		h.live.record.Inventory = &v1alpha1.HostInventory{SystemUUID: h.uuid}
 		h.cached = h.live
 		w.hosts = append(w.hosts, h)
 	}
@@ -225,6 +233,9 @@ func (w *world) facts(m *machine) (Facts, *host, bmh) {
 		Provider: Provider{Found: true, HostNamespace: "metal", HasRecords: true, Erase: v1alpha1.EraseMetadata},
 		Tenant:   Tenant{Found: true, Reachable: w.tenant.reachable, Reason: "TenantUnreachable", Message: "no answer", Version: "v1.37.0", ClusterUID: "cluster-1"},
 	}
+	if w.tenant.byCluster {
+		f.Tenant.ProviderID = v1alpha1.ProviderIDByCluster
+	}
 	f.Revision = revisionOf(text(CurrentRevision(f.Machine, f.NodeType)))
 	if next := NextRevision(f.Machine); !next.IsZero() {
 		f.NextRevision = revisionOf(text(next))
@@ -264,7 +275,7 @@ func (w *world) observeTenant(f *Facts) {
 		fallthrough
 	case v1alpha1.MachineJoining, v1alpha1.MachineValidating, v1alpha1.MachineReady:
 		if n := w.tenant.nodes[f.Machine.Name]; n != nil {
-			f.Node = Node{Found: true, UID: n.uid, ProviderID: n.providerID, BootID: n.bootID, Unschedulable: n.cordoned, CordonedByIngot: n.ours}
+			f.Node = Node{Found: true, UID: n.uid, ProviderID: n.providerID, SystemUUID: n.systemUUID, Created: n.created, BootID: n.bootID, Unschedulable: n.cordoned, CordonedByIngot: n.ours}
 			if !n.labelled {
 				f.Node.Missing.Labels = []string{"team"}
 			}

@@ -242,7 +242,7 @@ func NewMachine(rollout string, target v1alpha1.RenderedRevision, m *v1alpha1.Ma
 // of them: the host tries again by itself. Without that: the image server is restarted for two minutes, the attempt of the canary ends, and the
 // rollout stops although the next attempt would succeed.
 var permanentReasons = map[string]bool{
-	v1alpha1.ReasonHostLost: true, v1alpha1.ReasonNodeConflict: true, v1alpha1.ReasonDrainTimedOut: true,
+	v1alpha1.ReasonHostLost: true, v1alpha1.ReasonNodeConflict: true, v1alpha1.ReasonServerUnidentified: true, v1alpha1.ReasonDrainTimedOut: true,
 	v1alpha1.ReasonProvisioningTimedOut: true, v1alpha1.ReasonJoinTimedOut: true, v1alpha1.ReasonValidationTimedOut: true,
 	string(hardware.ReasonPowerOnIgnored): true, string(hardware.ReasonPowerOffIgnored): true,
 	string(hardware.ReasonNoBootRequest): true, string(hardware.ReasonAgentMissing): true, string(hardware.ReasonAgentSilent): true,

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/nodeidentity"
 )
 
 // The names of checks. The checks of resources are called resource/<name>, foreign/<name> and allocatable/<name>. See PrefixSlices and
@@ -115,17 +116,28 @@ func readyCondition(node *corev1.Node) corev1.NodeCondition {
 	return corev1.NodeCondition{Status: corev1.ConditionUnknown, Message: "kubelet has not reported"}
 }
 
+// NodeIdentity is what tells whose the Node is.
+func NodeIdentity(node *corev1.Node) nodeidentity.Node {
+	return nodeidentity.Node{UID: node.UID, ProviderID: node.Spec.ProviderID, SystemUUID: node.Status.NodeInfo.SystemUUID, Created: node.CreationTimestamp.Time}
+}
+
+// checkProviderID compares the providerID. One that the tenant's cluster sets says nothing, and the Node is known by more than that.
 func checkProviderID(in Input) []v1alpha1.Check {
-	return single(newCheck(CheckProviderID, in.Identity.ProviderID, in.Node.Spec.ProviderID, in.Node.Spec.ProviderID == in.Identity.ProviderID,
-		"the Node was registered by another installation: on the node, providerID in /etc/kubernetes/kubelet.yaml; delete the Node object once that machine is off"))
+	claim, node := in.Identity.Claim, NodeIdentity(in.Node)
+	found := nodeidentity.Of(claim, node)
+	if found.Owner == nodeidentity.ThisAttempt && !strings.HasPrefix(node.ProviderID, v1alpha1.ProviderIDPrefix) {
+		return nil
+	}
+	return single(newCheck(CheckProviderID, cmp.Or(claim.ProviderID(), "the installation's Node"), node.ProviderID, found.Owner == nodeidentity.ThisAttempt,
+		"the Node was registered by another installation: on the node, providerID of kubelet's configuration; delete the Node object once that machine is off"))
 }
 
 func checkSystemUUID(in Input) []v1alpha1.Check {
-	if in.Identity.SystemUUID == "" {
+	expected, observed := in.Identity.Claim.SystemUUID, in.Node.Status.NodeInfo.SystemUUID
+	if expected == "" {
 		return nil
 	}
-	observed := in.Node.Status.NodeInfo.SystemUUID
-	return single(newCheck(CheckSystemUUID, in.Identity.SystemUUID, observed, strings.EqualFold(observed, in.Identity.SystemUUID),
+	return single(newCheck(CheckSystemUUID, expected, observed, strings.EqualFold(observed, expected),
 		"the Node is not the server that was installed: two machines use the same credentials or disk"))
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/event"
+	"github.com/ingot-dev/ingot/controllers/plan/nodeidentity"
 )
 
 // DefaultSettle is the settle time of a NodeType that sets none.
@@ -69,10 +70,8 @@ type Input struct {
 
 // Identity identifies the installation that a node must be.
 type Identity struct {
-	// ProviderID is the one that kubelet was configured with.
-	ProviderID string
-	// SystemUUID is the one that the agent read from DMI; empty: the agent did not inspect the host, and it is not compared.
-	SystemUUID string
+	// Claim is what the Node must be known by. Its SystemUUID is compared unless it is empty: then the agent did not inspect the host.
+	Claim nodeidentity.Claim
 	// Revision and Rendering are those that the node was installed with.
 	Revision, Rendering string
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/event"
+	"github.com/ingot-dev/ingot/controllers/plan/nodeidentity"
 )
 
 var start = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
@@ -35,7 +36,7 @@ func perfectInput() Input {
 			AbsentPrefixes: []string{"amd.com/", "nvidia.com/"}, Kernel: "6.12.107", Kubelet: "1.37.0",
 			Labels: []v1alpha1.ExpectedLabel{{Check: "software/gpu-driver", Key: "nvidia.com/cuda.driver-version.full", Value: "550.163.01", Hint: "hold the driver"}},
 		},
-		Identity: Identity{ProviderID: "ingot://u/1", SystemUUID: "4c4c4544-0042-3010-8053-b8c04f334432", Revision: "h100-a"},
+		Identity: Identity{Claim: nodeidentity.Claim{MachineUID: "u", Attempt: 1, SystemUUID: "4c4c4544-0042-3010-8053-b8c04f334432"}, Revision: "h100-a"},
 		Node: &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "node-1", Labels: map[string]string{"pool": "gpu"}},
 			Spec: corev1.NodeSpec{ProviderID: "ingot://u/1", Taints: []corev1.Taint{
@@ -120,7 +121,7 @@ func TestChecksPassWithinTheirRules(t *testing.T) {
 				in.Node.Status.Allocatable[name] = in.Node.Status.Capacity[name].DeepCopy()
 			}
 		},
-		"no inventory by the agent":             func(in *Input) { in.Identity.SystemUUID = ""; in.Node.Status.NodeInfo.SystemUUID = "anything" },
+		"no inventory by the agent":             func(in *Input) { in.Identity.Claim.SystemUUID = ""; in.Node.Status.NodeInfo.SystemUUID = "anything" },
 		"a foreign resource at 0":               func(in *Input) { in.Node.Status.Capacity[mig] = resource.MustParse("0") },
 		"resources of no accelerator":           func(in *Input) { in.Node.Status.Capacity["rdma/hca"] = resource.MustParse("4") },
 		"a kernel expectation of leading parts": func(in *Input) { in.Expectation.Kernel = "6.12" },
