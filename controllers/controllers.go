@@ -16,6 +16,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/machine"
 	"github.com/ingot-dev/ingot/controllers/nodepool"
 	"github.com/ingot-dev/ingot/controllers/nodeprovider"
+	"github.com/ingot-dev/ingot/controllers/nodequota"
 	"github.com/ingot-dev/ingot/controllers/nodetype"
 	"github.com/ingot-dev/ingot/controllers/osimage"
 	hostplan "github.com/ingot-dev/ingot/controllers/plan/host"
@@ -71,6 +72,7 @@ func Setup(mgr ctrl.Manager, d Dependencies) error {
 		"nodeprovider": &nodeprovider.Reconciler{Client: c, Recorder: recorder("nodeprovider"), Clock: d.Clock, CheckBoot: d.CheckBoot},
 		"nodetype":     &nodetype.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("nodetype"), Clock: d.Clock, Resolve: d.Resolve},
 		"nodepool":     &nodepool.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("nodepool"), Clock: d.Clock, Suffix: d.Suffix},
+		"nodequota":    &nodequota.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("nodequota"), Clock: d.Clock},
 		"rollout":      &rollout.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("rollout"), Clock: d.Clock},
 		"tenant":       &tenant.Reconciler{Client: c, APIReader: apiReader, Tenants: d.Tenants, Recorder: recorder("tenant"), Clock: d.Clock},
 		"host": &host.Reconciler{

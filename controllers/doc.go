@@ -57,6 +57,7 @@
 //	    plan_probe["controllers/plan/probe"]
 //	    plan_providerkind["controllers/plan/providerkind"]
 //	    plan_queue["controllers/plan/queue"]
+//	    plan_quota["controllers/plan/quota"]
 //	    plan_rendering["controllers/plan/rendering"]
 //	    plan_revision["controllers/plan/revision"]
 //	    plan_revisionrollout["controllers/plan/revisionrollout"]
@@ -91,6 +92,7 @@
 //	    machine["controllers/machine/..."]
 //	    nodepool["controllers/nodepool"]
 //	    nodeprovider["controllers/nodeprovider"]
+//	    nodequota["controllers/nodequota"]
 //	    nodetype["controllers/nodetype"]
 //	    osimage["controllers/osimage"]
 //	    remainingnode["controllers/remainingnode"]
@@ -119,7 +121,7 @@
 //	  programs --> images & manifests & shells
 //	  shells --> kit
 //	  cmd_ingot_demo --> cmd_ingot
-//	  controllers --> host & inuse & machine & nodepool & nodeprovider & nodetype & osimage & remainingnode & rollout & servingcert & tenant & validation
+//	  controllers --> host & inuse & machine & nodepool & nodeprovider & nodequota & nodetype & osimage & remainingnode & rollout & servingcert & tenant & validation
 //	  admission --> plan_feasibility & plan_rendering & plan_revision
 //	  hardware_agent --> hardware & hardware_cmdline
 //	  hardware_cmdline --> hardware_pin
@@ -129,8 +131,9 @@
 //	  hardware_redfish --> hardware & hardware_identity
 //	  host --> plan_bootca & plan_bootnetwork & plan_host & plan_sameserver & plan_verdict
 //	  inuse --> plan_event & plan_inuse
-//	  machine --> plan_join & plan_lifecycle & plan_placement & plan_rendering & plan_sameserver
-//	  nodepool --> plan_event & plan_join & plan_placement & plan_sameserver & plan_scaling
+//	  machine --> plan_join & plan_lifecycle & plan_placement & plan_quota & plan_rendering & plan_sameserver
+//	  nodepool --> plan_event & plan_join & plan_placement & plan_quota & plan_sameserver & plan_scaling
+//	  nodequota --> plan_quota
 //	  nodetype --> plan_feasibility & plan_placement & plan_rendering & plan_revision & plan_rollout & plan_sameserver
 //	  plan_feasibility --> plan_providerkind
 //	  plan_host --> plan_event & plan_inventory & plan_queue

@@ -25,6 +25,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&NodeTypeRevision{}, &NodeTypeRevisionList{},
 		&NodeTypeRendering{}, &NodeTypeRenderingList{},
 		&NodePool{}, &NodePoolList{},
+		&NodeQuota{}, &NodeQuotaList{},
 		&Machine{}, &MachineList{},
 		&TenantCluster{}, &TenantClusterList{},
 		&Rollout{}, &RolloutList{},

@@ -44,6 +44,10 @@ spec:
 metadata: {name: training, namespace: research}
 spec: {nodeTypeRef: {name: h100}, tenantClusterRef: {name: research}}
 `,
+	"NodeQuota": `
+metadata: {name: default, namespace: research}
+spec: {machines: [{nodeType: h100, limit: 4}], gpus: 32}
+`,
 	"Machine": `
 metadata: {name: training-7xk2p, namespace: research}
 spec: {nodeTypeRef: {name: h100}, tenantClusterRef: {name: research}}
@@ -197,6 +201,11 @@ func ruleCases() []ruleCase {
 			old: "{}", bad: "{spec: {nodeTypeRef: {name: a100}}}", good: "{spec: {replicas: 4}}"},
 		{rule: "NodePool spec.rollout.maxUnavailable: maxUnavailable must be a number of at least 1, or a percentage from 1% to 100%",
 			bad: "{spec: {rollout: {maxUnavailable: 101%}}}", good: "{spec: {rollout: {maxUnavailable: 100%}}}"},
+
+		{rule: "NodeQuota : metadata.name must be default: a namespace has one NodeQuota, whose write is the lock of every claim",
+			bad: "{metadata: {name: research}}", good: "{metadata: {labels: {a: b}}}"},
+		{rule: "NodeQuota spec: give machines, gpus or both: a NodeQuota without a limit limits nothing",
+			bad: "{spec: {machines: null, gpus: null}}", good: "{spec: {machines: null}}"},
 
 		{rule: "Machine : metadata.name must be at most 63 characters without dots: the Node and its host name are named after the Machine",
 			bad: "{metadata: {name: a.b}}", good: "{metadata: {name: a-b}}"},
@@ -360,4 +369,8 @@ var schemaCases = []struct{ kind, bad, want string }{
 	{"TenantCluster", "{spec: {kubeconfigSecretRef: null}}", "spec.kubeconfigSecretRef"},
 	{"TenantCluster", "{spec: {servingCertificates: Approved}}", "spec.servingCertificates"},
 	{"Machine", "{status: {phase: Failed}}", "status.phase"},
+	{"NodeQuota", "{spec: {gpus: -1}}", "spec.gpus"},
+	{"NodeQuota", "{spec: {machines: []}}", "spec.machines"},
+	{"NodeQuota", "{spec: {machines: [{nodeType: h100, limit: 10001}]}}", "spec.machines[0].limit"},
+	{"NodeQuota", "{spec: {machines: [{nodeType: h100, limit: 1}, {nodeType: h100, limit: 2}]}}", "spec.machines[1]"},
 }

@@ -30,6 +30,7 @@ import (
 var effects = map[lifecycle.ActionKind]func(*Reconciler, context.Context, *observation, lifecycle.Action) error{
 	lifecycle.AddFinalizer:       (*Reconciler).addFinalizer,
 	lifecycle.RemoveFinalizer:    (*Reconciler).removeFinalizer,
+	lifecycle.ReserveQuota:       (*Reconciler).reserveQuota,
 	lifecycle.ClaimHost:          (*Reconciler).claimHost,
 	lifecycle.WriteHostRecord:    (*Reconciler).writeHostRecord,
 	lifecycle.ClearHostRecord:    (*Reconciler).writeHostRecord,

@@ -25,7 +25,8 @@ import (
 
 //+kubebuilder:rbac:groups=ingot.dev,resources=machines,verbs=get;list;watch;patch
 //+kubebuilder:rbac:groups=ingot.dev,resources=machines/status,verbs=patch
-//+kubebuilder:rbac:groups=ingot.dev,resources=nodetypes;nodetyperevisions;nodetyperenderings;osimages;nodeproviders;tenantclusters,verbs=get;list;watch
+//+kubebuilder:rbac:groups=ingot.dev,resources=nodetypes;nodetyperevisions;nodetyperenderings;osimages;nodeproviders;tenantclusters;nodequotas,verbs=get;list;watch
+//+kubebuilder:rbac:groups=ingot.dev,resources=nodequotas/status,verbs=patch
 //+kubebuilder:rbac:groups=ingot.dev,resources=hostrecords,verbs=get;list;watch;patch
 //+kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts,verbs=get;list;watch;patch
 //+kubebuilder:rbac:groups="",resources=secrets,verbs=get;create;update;delete,roleName=ingot-manager-hosts

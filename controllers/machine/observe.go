@@ -21,6 +21,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/event"
 	"github.com/ingot-dev/ingot/controllers/plan/join"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
+	"github.com/ingot-dev/ingot/controllers/plan/quota"
 	"github.com/ingot-dev/ingot/controllers/plan/rendering"
 	"github.com/ingot-dev/ingot/controllers/step"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
@@ -41,6 +42,10 @@ type observation struct {
 	current revisionObjects
 	// next is what the Machine is to be rolled to. observeRevisions sets it.
 	next revisionObjects
+	// quota is the NodeQuota of the namespace; nil: it has none. observeQuota sets it before the claim.
+	quota *v1alpha1.NodeQuota
+	// quotaFacts are what the claim was decided by. observeQuota sets them with quota.
+	quotaFacts quota.Facts
 	// tenant is the Machine's TenantCluster. observeTenant sets it.
 	tenant *v1alpha1.TenantCluster
 	// access reaches the tenant's cluster. observeTenant sets it where the cluster can be used, and setUnreachable clears it when a

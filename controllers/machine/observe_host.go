@@ -47,6 +47,9 @@ func (r *Reconciler) observeHost(ctx context.Context, obs *observation) error {
 		if d := placement.Choose(request, []placement.HostFacts{candidate}); d.Host == "" {
 			facts.ClaimProblem = d.Message
 		}
+		if err := r.checkQuotaOfClaim(ctx, obs, &facts); err != nil {
+			return err
+		}
 	}
 	obs.facts.Host = &facts
 	return r.observeSecret(ctx, obs)
@@ -169,6 +172,14 @@ func (r *Reconciler) chooseHost(ctx context.Context, obs *observation) error {
 	}
 	obs.facts.Placement = lifecycle.Placement{Reason: d.Reason, Message: d.Message}
 	if d.Host != "" {
+		decision, err := r.observeQuota(ctx, obs, r.Client)
+		if err != nil {
+			return err
+		}
+		if decision.Refusal != "" {
+			obs.facts.Placement = lifecycle.Placement{Reason: v1alpha1.ReasonQuotaExceeded, Message: decision.Refusal}
+			return nil
+		}
 		obs.facts.Placement = lifecycle.Placement{Host: types.NamespacedName{Namespace: obs.provider.Spec.HostNamespace, Name: d.Host}}
 	}
 	return nil

@@ -99,6 +99,7 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 		Watches(&v1alpha1.NodeType{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 			return r.requestsFor(ctx, client.MatchingFields{indexNodeType: o.GetName()})
 		}), builder.WithPredicates(nodeTypeChanged)).
+		Watches(&v1alpha1.NodeQuota{}, handler.EnqueueRequestsFromMapFunc(r.quotaToMachines), builder.WithPredicates(quotaGaveWay)).
 		// The cache may have the NodeType that names a revision before it has the revision.
 		Watches(&v1alpha1.NodeTypeRevision{}, handler.EnqueueRequestsFromMapFunc(r.revisionToMachines)).
 		Watches(&v1alpha1.NodeTypeRendering{}, handler.EnqueueRequestsFromMapFunc(r.renderingToMachines)).

@@ -29,7 +29,7 @@ type Reconciler struct {
 	Suffix func() string
 }
 
-//+kubebuilder:rbac:groups=ingot.dev,resources=nodepools;nodetypes;nodetyperevisions;nodeproviders;tenantclusters;hostrecords,verbs=get;list;watch
+//+kubebuilder:rbac:groups=ingot.dev,resources=nodepools;nodequotas;nodetypes;nodetyperevisions;nodeproviders;tenantclusters;hostrecords,verbs=get;list;watch
 //+kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts,verbs=get;list;watch
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodepools;nodepools/status,verbs=patch
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodepools/finalizers,verbs=update

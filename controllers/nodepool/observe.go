@@ -28,7 +28,7 @@ type observation struct {
 	machines []v1alpha1.Machine
 	// hosts counts the hosts of the NodeType. countHosts sets it while a Machine that is asked for has no host.
 	hosts v1alpha1.HostCounts
-	// free is how many hosts a Machine of the pool could claim now. countHosts sets it with hosts.
+	// free is how many hosts Machines of the pool could claim now, no more than the NodeQuota has room for. countHosts sets it with hosts.
 	free int
 	// claimants are the names of the Machines in the pool's namespace that a host names as its consumer. countHosts sets it with hosts.
 	claimants map[string]bool
@@ -128,7 +128,7 @@ func isRestoreWaiting(m *v1alpha1.Machine) bool {
 func isWaiting(obs observation, m *v1alpha1.Machine) bool {
 	c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionClaimed)
 	return obs.areHostsCounted && m.Status.HostRef == nil && m.Status.Phase == v1alpha1.MachinePending && m.Status.ObservedGeneration >= m.Generation &&
-		c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonNoHostAvailable && !obs.claimants[m.Name]
+		c != nil && c.Status == metav1.ConditionFalse && (c.Reason == v1alpha1.ReasonNoHostAvailable || c.Reason == v1alpha1.ReasonQuotaExceeded) && !obs.claimants[m.Name]
 }
 
 func replicas(pool *v1alpha1.NodePool) int {

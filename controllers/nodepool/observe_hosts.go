@@ -49,7 +49,7 @@ func (r *Reconciler) countHosts(ctx context.Context, obs *observation) error {
 	}
 	obs.hosts, obs.free = placement.Count(request, facts), placement.CountFree(request, facts)
 	obs.claimants, obs.areHostsCounted = claimants(obs.pool.Namespace, facts), true
-	return nil
+	return r.limitByQuota(ctx, obs)
 }
 
 // claimants returns the names of the Machines of a namespace that hosts name as their consumer.

@@ -92,6 +92,9 @@ func placedCondition(pool *v1alpha1.NodePool, obs observation) (metav1.Condition
 	if placed >= wanted {
 		return metav1.ConditionTrue, v1alpha1.ReasonPlaced, fmt.Sprintf("all %d Machines have a host", wanted)
 	}
+	if refusal := obs.quotaRefusal(); refusal != "" {
+		return metav1.ConditionFalse, v1alpha1.ReasonQuotaExceeded, fmt.Sprintf("%d Machines are asked for, and %d have a host: %s", wanted, placed, refusal)
+	}
 	text := fmt.Sprintf("%d Machines are asked for, %d have a host, and %d hosts are free", wanted, placed, obs.free)
 	if obs.free > 0 {
 		return metav1.ConditionFalse, v1alpha1.ReasonScaling, text

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/join"
+	"github.com/ingot-dev/ingot/controllers/plan/quota"
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
@@ -25,6 +26,7 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 		Owns(&v1alpha1.Machine{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})).
 		Watches(&v1alpha1.Machine{}, enqueueLater).
 		Watches(&v1alpha1.NodeType{}, handler.EnqueueRequestsFromMapFunc(r.ofNodeType), builder.WithPredicates(predicate.Or(targetChanged, hostsCame))).
+		Watches(&v1alpha1.NodeQuota{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(quotaGaveWay)).
 		Watches(&v1alpha1.TenantCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofTenant), builder.WithPredicates(tenantChanged))
 }
 
@@ -33,6 +35,9 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 var hostsCame = step.OnUpdate(func(before, after *v1alpha1.NodeType) bool {
 	return after.Status.Hosts.Available > before.Status.Hosts.Available
 })
+
+// quotaGaveWay lets through a NodeQuota that may have room for more Machines than before.
+var quotaGaveWay = step.OnUpdate(quota.MustLookAgain)
 
 // tenantChanged leaves out the updates of a TenantCluster except the beginning of its deletion, another identity of its cluster, on which depends
 // which hosts are free for the pool, that another cluster answers or has ceased to, and another way to join.
@@ -70,6 +75,10 @@ func (r *Reconciler) ofNodeType(ctx context.Context, changed client.Object) []re
 
 func (r *Reconciler) ofTenant(ctx context.Context, changed client.Object) []reconcile.Request {
 	return r.pools(ctx, func(pool *v1alpha1.NodePool) bool { return pool.Spec.TenantClusterRef.Name == changed.GetName() }, client.InNamespace(changed.GetNamespace()))
+}
+
+func (r *Reconciler) inNamespace(ctx context.Context, changed client.Object) []reconcile.Request {
+	return r.pools(ctx, func(*v1alpha1.NodePool) bool { return true }, client.InNamespace(changed.GetNamespace()))
 }
 
 // pools returns a request for each NodePool that matches.

@@ -245,6 +245,7 @@ func diskNames(status *v1alpha1.HostRecordStatus) (missing, others []string) {
 // nextSteps are what a person can do about a reason. A reason whose own message is enough is left out.
 var nextSteps = map[string]string{
 	v1alpha1.ReasonNoHostAvailable:             "free a host, or register one: ingot hosts shows which fit the NodeType",
+	v1alpha1.ReasonQuotaExceeded:               "raise the limit in the NodeQuota, or scale another NodePool of the namespace down: kubectl get nodequota default -o yaml shows who uses what",
 	v1alpha1.ReasonHostNotFound:                "correct spec.hostName in a new Machine: ingot hosts lists the names",
 	v1alpha1.ReasonWaitingForNodeType:          "kubectl describe nodetype: its Ready condition says what is missing",
 	v1alpha1.ReasonWaitingForTenant:            "kubectl describe tenantcluster: its Ready condition says what is missing",

@@ -28,6 +28,8 @@ type Facts struct {
 	NextRevision Revision
 	// Placement is the host that placement chose. It is observed only while the Machine has no host.
 	Placement Placement
+	// MustReserveQuota is true while the Machine is Claiming and the NodeQuota of its namespace has room for it, but no reservation of it yet.
+	MustReserveQuota bool
 	// Host is the BareMetalHost that status.hostRef names or, without a hostRef, one whose consumerRef already has this
 	// Machine's uid. It is nil when there is none.
 	Host *Host
@@ -148,7 +150,7 @@ type Tenant struct {
 type Placement struct {
 	// Host is the chosen host. It is empty when none can be claimed.
 	Host types.NamespacedName
-	// Reason is v1alpha1.ReasonNoHostAvailable or v1alpha1.ReasonHostNotFound when no host was chosen.
+	// Reason is v1alpha1.ReasonNoHostAvailable, v1alpha1.ReasonHostNotFound or v1alpha1.ReasonQuotaExceeded when no host was chosen.
 	Reason string
 	// Message lists the hosts that were considered and why each was passed over.
 	Message string
@@ -202,7 +204,7 @@ type Host struct {
 	// PowerOffRequested is true when Ingot has requested the power-off and not the power-on since. RebootRequested is true while the host has the
 	// annotation by which Metal3 reboots it once.
 	PowerOffRequested, RebootRequested bool
-	// ClaimProblem says why the host cannot be claimed now, in placement's words. It is empty when the host can be claimed.
+	// ClaimProblem says why the host cannot be claimed now, in the words of placement or quota. It is empty when the host can be claimed.
 	ClaimProblem string
 	// Installation is what the host says of its Machine in its annotation ingot.dev/installation. It is nil when it says nothing, or nothing
 	// that can be read.

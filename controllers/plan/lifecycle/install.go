@@ -37,6 +37,17 @@ func (s scope) waitForPlacement() result {
 	return waitResult(report{condition: v1alpha1.ConditionClaimed, reason: v1alpha1.ReasonClaiming, message: "a host is being chosen"}).withRequeueAfter(recheckInterval)
 }
 
+// planQuotaReservation writes the Machine into the NodeQuota before its claim. Without it: the NodeQuota has one place left, two managers with two Machines
+// find it free, and both claim a host.
+func (s scope) planQuotaReservation() result {
+	if !s.MustReserveQuota || s.hasHost() {
+		return done
+	}
+	return actionResult(Action{Kind: ReserveQuota}, report{
+		condition: v1alpha1.ConditionClaimed, reason: v1alpha1.ReasonClaiming, message: "a place in the NodeQuota is being reserved",
+	}).withRequeue()
+}
+
 func (s scope) planHostClaim() result {
 	return actionResult(Action{Kind: ClaimHost}, report{
 		condition: v1alpha1.ConditionClaimed, reason: v1alpha1.ReasonClaiming, message: "host " + s.hostName() + " is being claimed",

@@ -78,6 +78,7 @@ var phases = map[v1alpha1.MachinePhase][]step{
 	},
 	v1alpha1.MachineClaiming: {
 		newStep("everything that it refers to can be used", scope.waitForReferences),
+		newStep("the NodeQuota of its namespace, if there is one, has a place for it", scope.planQuotaReservation),
 		newStep("the host's consumerRef is this Machine", scope.planHostClaim),
 		newStep("its revision has a rendering", scope.waitForRendering),
 	},

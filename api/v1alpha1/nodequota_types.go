@@ -1,0 +1,143 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// ReasonQuotaExceeded is a reason of Machine's condition Claimed, and of NodePool's conditions Placed and Ready: the NodeQuota of the namespace leaves no
+// room for another host. The message says what is used and what the limit is. The Machine goes on when there is room, the oldest one first.
+const ReasonQuotaExceeded = "QuotaExceeded"
+
+// ConditionWithinLimits of a NodeQuota: the namespace uses no more than its limits.
+const ConditionWithinLimits = "WithinLimits"
+
+// Reasons of NodeQuota's condition WithinLimits.
+const (
+	// ReasonWithinLimits: nothing is used beyond a limit.
+	ReasonWithinLimits = "WithinLimits"
+	// ReasonLimitLowered: more is used than a limit says, because the limit was set or lowered later. No Machine loses its host for it.
+	ReasonLimitLowered = "LimitLowered"
+)
+
+// NodeQuotaSpec limits what the Machines of a namespace may have in hosts. What it does not name is not limited.
+// +kubebuilder:validation:XValidation:rule="has(self.machines) || has(self.gpus)",message="give machines, gpus or both: a NodeQuota without a limit limits nothing"
+type NodeQuotaSpec struct {
+	// machines limits the Machines that have a host, by NodeType. A NodeType that is not listed is limited by gpus alone.
+	// +optional
+	// +listType=map
+	// +listMapKey=nodeType
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	Machines []NodeTypeLimit `json:"machines,omitempty"`
+	// gpus limits the GPUs of all Machines that have a host, of every NodeType. A Machine counts with the gpu.count of its NodeType.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	GPUs *int32 `json:"gpus,omitempty"`
+}
+
+// NodeTypeLimit limits the Machines of a NodeType.
+type NodeTypeLimit struct {
+	// nodeType is the name of the NodeType.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	NodeType string `json:"nodeType"`
+	// limit is how many Machines of it may have a host.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+	Limit int32 `json:"limit"`
+}
+
+// NodeQuotaStatus is what the namespace uses.
+type NodeQuotaStatus struct {
+	// observedGeneration is the spec that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// machines are the Machines of the namespace, for each NodeType that one of them has or spec limits.
+	// +optional
+	// +listType=map
+	// +listMapKey=nodeType
+	Machines []NodeTypeUse `json:"machines,omitempty"`
+	// gpus is how many GPUs are used: those of Machines that have a host, and of those that are about to claim one.
+	// +optional
+	// +default=0
+	GPUs int32 `json:"gpus"`
+	// waiting is how many Machines wait because of this NodeQuota.
+	// +optional
+	// +default=0
+	Waiting int32 `json:"waiting"`
+	// reservations are the Machines that may claim a host now. Each is written before the claim, and removed once the Machine counts by its host.
+	// +optional
+	// +listType=map
+	// +listMapKey=uid
+	// +kubebuilder:validation:MaxItems=1024
+	Reservations []QuotaReservation `json:"reservations,omitempty"`
+	// conditions: WithinLimits.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// NodeTypeUse is what a namespace uses of a NodeType.
+type NodeTypeUse struct {
+	// nodeType is the name of the NodeType.
+	// +required
+	NodeType string `json:"nodeType"`
+	// used is how many Machines have a host, or are about to claim one.
+	// +required
+	Used int32 `json:"used"`
+	// limit is that of spec. It is absent where the NodeType is not limited by itself.
+	// +optional
+	Limit *int32 `json:"limit,omitempty"`
+	// waiting is how many Machines wait because of this NodeQuota.
+	// +optional
+	// +default=0
+	Waiting int32 `json:"waiting"`
+}
+
+// QuotaReservation is a Machine that may claim a host.
+type QuotaReservation struct {
+	// machine is the name of the Machine.
+	// +required
+	Machine string `json:"machine"`
+	// uid of the Machine.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	UID string `json:"uid"`
+	// at is when it was written.
+	// +required
+	At metav1.Time `json:"at"`
+}
+
+// NodeQuota limits how many hosts and GPUs the Machines of a namespace may have. A namespace has at most one.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=nq,categories=ingot
+// +kubebuilder:validation:XValidation:rule="self.metadata.name == 'default'",message="metadata.name must be default: a namespace has one NodeQuota, whose write is the lock of every claim"
+// +kubebuilder:printcolumn:name="GPUs",type=integer,JSONPath=".status.gpus"
+// +kubebuilder:printcolumn:name="Limit",type=integer,JSONPath=".spec.gpus"
+// +kubebuilder:printcolumn:name="Waiting",type=integer,JSONPath=".status.waiting"
+// +kubebuilder:printcolumn:name="Within",type=string,JSONPath=".status.conditions[?(@.type=='WithinLimits')].status"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=".status.conditions[?(@.type=='WithinLimits')].message"
+type NodeQuota struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec NodeQuotaSpec `json:"spec"`
+	// +optional
+	Status NodeQuotaStatus `json:"status,omitempty"`
+}
+
+// NodeQuotaName is the name of every NodeQuota.
+const NodeQuotaName = "default"
+
+// NodeQuotaList is a list of NodeQuotas.
+// +kubebuilder:object:root=true
+type NodeQuotaList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []NodeQuota `json:"items"`
+}

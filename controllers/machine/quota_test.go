@@ -1,0 +1,146 @@
+package machine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/test/management"
+)
+
+// addQuota limits the Machines of the rig's NodeType.
+func (r *rig) addQuota(limit int32) {
+	r.t.Helper()
+	server.Create(r.t, &v1alpha1.NodeQuota{ObjectMeta: r.meta(v1alpha1.NodeQuotaName), Spec: v1alpha1.NodeQuotaSpec{
+		Machines: []v1alpha1.NodeTypeLimit{{NodeType: r.namespace, Limit: limit}}, GPUs: ptr.To(int32(100)),
+	}})
+}
+
+func (r *rig) raiseQuota(limit int32) {
+	r.t.Helper()
+	var q v1alpha1.NodeQuota
+	if err := server.Client.Get(r.t.Context(), r.key(v1alpha1.NodeQuotaName), &q); err != nil {
+		r.t.Fatal(err)
+	}
+	before := q.DeepCopy()
+	q.Spec.Machines[0].Limit = limit
+	if err := server.Client.Patch(r.t.Context(), &q, client.MergeFrom(before)); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// claimedHosts returns the names of the Machines that hosts name, and how many Machines say that they wait for the quota.
+func (r *rig) claimedHosts() (claimed map[string]bool, waiting int) {
+	r.t.Helper()
+	var hosts metal3.BareMetalHostList
+	if err := server.Client.List(r.t.Context(), &hosts, client.InNamespace(r.namespace)); err != nil {
+		r.t.Fatal(err)
+	}
+	claimed = map[string]bool{}
+	for i := range hosts.Items {
+		if ref := hosts.Items[i].Spec.ConsumerRef; ref != nil {
+			claimed[ref.Name] = true
+		}
+	}
+	var machines v1alpha1.MachineList
+	if err := server.Client.List(r.t.Context(), &machines, client.InNamespace(r.namespace)); err != nil {
+		r.t.Fatal(err)
+	}
+	for i := range machines.Items {
+		if c := r.condition(machines.Items[i].Name, v1alpha1.ConditionClaimed); c.Reason == v1alpha1.ReasonQuotaExceeded {
+			waiting++
+		}
+	}
+	return claimed, waiting
+}
+
+// TestNoMoreHostsAreClaimedThanTheQuotaAllows has two managers at work at the same time, which is the case for a moment when the lease changes hands.
+func TestNoMoreHostsAreClaimedThanTheQuotaAllows(t *testing.T) {
+	r := newRig(t, 8)
+	r.addQuota(3)
+	r.start()
+	r.start()
+	for i := range 8 {
+		r.addMachine(fmt.Sprintf("m-%d", i))
+	}
+	await := func(limit int) {
+		t.Helper()
+		management.Eventually(t, fmt.Sprintf("%d Machines have a host and the others wait", limit), func() bool {
+			claimed, waiting := r.claimedHosts()
+			if len(claimed) > limit {
+				t.Fatalf("the quota is %d, and hosts are claimed by %v", limit, claimed)
+			}
+			return len(claimed) == limit && waiting == 8-limit
+		})
+	}
+	await(3)
+	claimed, _ := r.claimedHosts()
+	for i := range 8 {
+		name := fmt.Sprintf("m-%d", i)
+		message := r.condition(name, v1alpha1.ConditionClaimed).Message
+		if want := fmt.Sprintf("NodeQuota %s/default: 3 of 3 Machines of NodeType %s are used", r.namespace, r.namespace); !claimed[name] && !strings.Contains(message, want) {
+			t.Errorf("%s waits and says %q, want %q", name, message, want)
+		}
+	}
+	r.raiseQuota(5)
+	await(5)
+}
+
+// TestAStaleCacheClaimsNoHostBeyondTheQuota freezes what a manager's cache shows of the NodeQuota: another manager has given its only place away since.
+func TestAStaleCacheClaimsNoHostBeyondTheQuota(t *testing.T) {
+	r := newRig(t, 2)
+	r.addQuota(1)
+	var old v1alpha1.NodeQuota
+	if err := server.Client.Get(t.Context(), r.key(v1alpha1.NodeQuotaName), &old); err != nil {
+		t.Fatal(err)
+	}
+	r.addMachine("theirs")
+	taken := old.DeepCopy()
+	taken.Status.Reservations = []v1alpha1.QuotaReservation{{Machine: "theirs", UID: string(r.machine("theirs").UID), At: metav1.Now()}}
+	if err := server.Client.Status().Update(t.Context(), taken); err != nil {
+		t.Fatal(err)
+	}
+	r.freeze(&old)
+	r.addMachine("late")
+	r.start()
+	management.Eventually(t, "theirs has a host", func() bool { claimed, _ := r.claimedHosts(); return claimed["theirs"] })
+	r.looked("late")
+	if claimed, _ := r.claimedHosts(); claimed["late"] {
+		t.Error("a manager with a stale cache has claimed a second host where the quota is 1")
+	}
+}
+
+// TestARaisedQuotaLetsTheOldestGoOnFirst has Machines that were created a second apart: the API server keeps whole seconds.
+func TestARaisedQuotaLetsTheOldestGoOnFirst(t *testing.T) {
+	r := newRig(t, 4)
+	r.addQuota(0)
+	names := []string{"z-oldest", "m-second", "a-youngest"}
+	for i, name := range names {
+		if i > 0 {
+			after := r.machine(names[i-1]).CreationTimestamp.Add(time.Second)
+			management.Eventually(t, "another second begins", func() bool { return time.Now().After(after) })
+		}
+		r.addMachine(name)
+	}
+	r.start()
+	management.Eventually(t, "all wait", func() bool { _, waiting := r.claimedHosts(); return waiting == 3 })
+	for i, name := range names {
+		r.raiseQuota(int32(i) + 1)
+		management.Eventually(t, name+" has a host", func() bool {
+			claimed, _ := r.claimedHosts()
+			for _, younger := range names[i+1:] {
+				if claimed[younger] {
+					t.Fatalf("%s has a host before %s", younger, name)
+				}
+			}
+			return claimed[name]
+		})
+	}
+}
