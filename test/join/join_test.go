@@ -108,7 +108,7 @@ func settings(t *testing.T, port int) []byte {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{
 		"port": port, "cgroupDriver": "cgroupfs", "failCgroupV1": false, "failSwapOn": false, "cgroupsPerQOS": false, "enforceNodeAllocatable": []string{"none"},
-		"evictionHard": map[string]string{"memory.available": "1Mi", "nodefs.available": "1%"}, "topologyManagerPolicy": "restricted",
+		"nodeStatusUpdateFrequency": "1s", "nodeStatusReportFrequency": "1s", "evictionHard": map[string]string{"memory.available": "1Mi", "nodefs.available": "1%"}, "topologyManagerPolicy": "restricted",
 		"kubeReserved": map[string]string{"memory": "33Mi", "ephemeral-storage": "1Gi"}, "systemReserved": map[string]string{"ephemeral-storage": "500Mi"},
 	})
 	if err != nil {
@@ -134,11 +134,14 @@ func TestNodesJoin(t *testing.T) {
 		tryJoin(t, method)
 	}
 	for id, method := range map[string]v1alpha1.JoinMethod{"aaaaaa": v1alpha1.JoinTLSBootstrap, "bbbbbb": v1alpha1.JoinKubeadm, "cccccc": v1alpha1.JoinVCluster, "dddddd": v1alpha1.JoinScript} {
-		t.Run(string(method), func(t *testing.T) { joinNode(t, dir, id, method) })
+		t.Run(string(method), func(t *testing.T) { joinNode(t, dir, id, method, v1alpha1.ProviderIDByIngot) })
+	}
+	for id, method := range map[string]v1alpha1.JoinMethod{"eeeeee": v1alpha1.JoinTLSBootstrap, "ffffff": v1alpha1.JoinVCluster, "abcdef": v1alpha1.JoinScript} {
+		t.Run(string(method)+" with the cluster's providerID", func(t *testing.T) { joinNode(t, dir, id, method, v1alpha1.ProviderIDByCluster) })
 	}
 }
 
-func joinNode(t *testing.T, programs, id string, method v1alpha1.JoinMethod) {
+func joinNode(t *testing.T, programs, id string, method v1alpha1.JoinMethod, providerID v1alpha1.ProviderIDSource) {
 	clients, err := kubernetes.NewForConfig(server.Config)
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +154,7 @@ func joinNode(t *testing.T, programs, id string, method v1alpha1.JoinMethod) {
 		Kubelet: cloudinit.KubeletInput{Version: "1.37.0", Members: settings(t, port)},
 		Node: cloudinit.NodeInput{
 			Labels: map[string]string{"team": "research"}, Taints: []corev1.Taint{{Key: "dedicated", Value: "research", Effect: corev1.TaintEffectNoExecute}},
-			ClusterDNS: []string{"10.96.0.53"}, ClusterDomain: "nodes.example", Method: method,
+			ClusterDNS: []string{"10.96.0.53"}, ClusterDomain: "nodes.example", Method: method, ProviderID: providerID,
 		},
 		Join: &kubeletfiles.Join{Endpoint: server.Cluster.Endpoint(), CA: server.Cluster.CA(), Token: newToken(t, id, method)},
 	}
@@ -170,6 +173,7 @@ func joinNode(t *testing.T, programs, id string, method v1alpha1.JoinMethod) {
 		t.Fatal(err)
 	}
 	defer created.Stop()
+	began := time.Now()
 	pid := startNode(t, options{Name: name, Dir: t.TempDir(), Programs: programs, UserData: documents.UserData})
 	select {
 	case event := <-created.ResultChan():
@@ -183,9 +187,20 @@ func joinNode(t *testing.T, programs, id string, method v1alpha1.JoinMethod) {
 	}
 	checkSettings(ctx, t, port, in)
 	checkAllocatable(ctx, t, clients, in)
+	if providerID == v1alpha1.ProviderIDByCluster {
+		checkIdentity(ctx, t, clients, in, began)
+	}
 	if method == v1alpha1.JoinScript {
 		checkRemoved(t, pid)
 	}
+}
+
+// providerIDOf is what kubelet must register with.
+func providerIDOf(in cloudinit.Input) string {
+	if in.Node.ProviderID == v1alpha1.ProviderIDByCluster {
+		return ""
+	}
+	return "ingot://4be1a5a0/2"
 }
 
 // startNode starts a node that ends with the test, which shows its logs when it fails. It returns the id of the node's first process.
@@ -244,7 +259,7 @@ func checkNode(t *testing.T, node *corev1.Node, in cloudinit.Input) {
 			t.Errorf("the Node is created without the taint %s: %v", want.ToString(), node.Spec.Taints)
 		}
 	}
-	if node.Labels["team"] != "research" || node.Spec.ProviderID != "ingot://4be1a5a0/2" || node.Status.NodeInfo.KubeletVersion != "v1.37.0" {
+	if node.Labels["team"] != "research" || node.Spec.ProviderID != providerIDOf(in) || node.Status.NodeInfo.KubeletVersion != "v1.37.0" {
 		t.Errorf("labels %v, providerID %s, kubelet %s", node.Labels, node.Spec.ProviderID, node.Status.NodeInfo.KubeletVersion)
 	}
 }
@@ -278,7 +293,7 @@ func checkSettings(ctx context.Context, t *testing.T, port int, in cloudinit.Inp
 	if in.Node.Method == v1alpha1.JoinVCluster {
 		dns, domain = []string{"10.96.0.10"}, "tenant.example"
 	}
-	if !slices.Equal(c.ClusterDNS, dns) || c.ClusterDomain != domain || !c.RotateCertificates || c.ProviderID != "ingot://4be1a5a0/2" {
+	if !slices.Equal(c.ClusterDNS, dns) || c.ClusterDomain != domain || !c.RotateCertificates || c.ProviderID != providerIDOf(in) {
 		t.Errorf("DNS %v, domain %s, rotation %v, providerID %s", c.ClusterDNS, c.ClusterDomain, c.RotateCertificates, c.ProviderID)
 	}
 	checkReservation(t, c, in.Node.Method)
