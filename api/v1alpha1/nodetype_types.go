@@ -94,22 +94,11 @@ const (
 	ReasonOlderShape = "OlderShape"
 )
 
-// FailurePolicy is what a verdict does.
-// +kubebuilder:validation:Enum=Hold;Observe
-type FailurePolicy string
-
-// Failure policies.
-const (
-	// OnFailureHold keeps the gate until a verdict passes.
-	OnFailureHold FailurePolicy = "Hold"
-	// OnFailureObserve lifts the gate at the join and only reports.
-	OnFailureObserve FailurePolicy = "Observe"
-)
-
 // NodeTypeSpec is a class of nodes.
 // +kubebuilder:validation:XValidation:rule="!has(self.node) || !has(self.node.taints) || !has(self.gate.taintKey) || self.node.taints.all(t, t.key != self.gate.taintKey)",message="node.taints must not have the key of gate.taintKey: the gate would never be lifted for good"
 // +kubebuilder:validation:XValidation:rule="!has(self.validation) || !has(self.validation.probe) || has(self.gpu) || (has(self.resources) && self.resources.exists(k, k.contains('/')))",message="validation.probe needs a device to ask for, and this NodeType promises none: set gpu or an extended resource in resources, or remove the probe"
-// +kubebuilder:validation:XValidation:rule="!has(self.validation) || !has(self.validation.probe) || self.validation.probe.kind == 'Command' || (has(self.gpu) && self.gpu.vendor == 'nvidia' && !(has(self.gpu.presentation.passthrough) && has(self.gpu.presentation.passthrough.workload) && self.gpu.presentation.passthrough.workload == 'VM') && !(has(self.gpu.presentation.vgpu) && self.gpu.presentation.vgpu.role == 'Host') && !(has(self.gpu.presentation.dra) && has(self.gpu.presentation.dra.devices) && self.gpu.presentation.dra.devices == 'VFIO'))",message="validation.probe.kind: NvidiaSMI is for NVIDIA GPUs that containers use: for GPUs of virtual machines and of other vendors use kind: Command"
+// +kubebuilder:validation:XValidation:rule="!has(self.validation) || !has(self.validation.probe) || self.validation.probe.kind == 'Command' || (has(self.gpu) && self.gpu.vendor == 'nvidia' && !(has(self.gpu.presentation.passthrough) && has(self.gpu.presentation.passthrough.workload) && self.gpu.presentation.passthrough.workload == 'VM') && !(has(self.gpu.presentation.vgpu) && self.gpu.presentation.vgpu.role == 'Host') && !(has(self.gpu.presentation.dra) && has(self.gpu.presentation.dra.devices) && self.gpu.presentation.dra.devices == 'VFIO'))",message="validation.probe.kind: NvidiaSMI, DCGMDiag and HealthValidation are for NVIDIA GPUs that containers use: for GPUs of virtual machines and of other vendors use kind: Command"
+// +kubebuilder:validation:XValidation:rule="!has(self.validation) || !has(self.validation.probe) || self.validation.probe.kind != 'DCGMDiag' || !has(self.gpu) || !(has(self.gpu.presentation.mig) || (has(self.gpu.presentation.dra) && has(self.gpu.presentation.dra.devices) && self.gpu.presentation.dra.devices == 'MIG'))",message="validation.probe.kind: DCGMDiag tests whole GPUs, and these are partitioned: use kind: NvidiaSMI or Command"
 // +kubebuilder:validation:XValidation:rule="!has(self.validation) || !has(self.validation.probe) || !has(self.validation.onFailure) || self.validation.onFailure != 'Observe'",message="validation.probe is not possible with onFailure: Observe, which lifts the gate before a pod could use the devices: remove one of them"
 type NodeTypeSpec struct {
 	// displayName is for people.

@@ -40,29 +40,39 @@ type ValidationSpec struct {
 }
 
 // ProbeSpec is a pod that uses the devices of a node once in each boot before the node is admitted, one pod for each promised resource or DeviceClass.
-// +kubebuilder:validation:XValidation:rule="(self.kind == 'Command') == has(self.command)",message="command is for kind: Command, which needs it"
+// +kubebuilder:validation:XValidation:rule="self.kind != 'Command' || has(self.command)",message="kind: Command needs command"
+// +kubebuilder:validation:XValidation:rule="!has(self.command) || self.kind == 'Command' || self.kind == 'HealthValidation'",message="command is for kind: Command, or for kind: HealthValidation where its image has the program elsewhere"
+// +kubebuilder:validation:XValidation:rule="(self.kind == 'DCGMDiag') == has(self.level)",message="level is for kind: DCGMDiag, which needs it: 1 to 4"
 type ProbeSpec struct {
 	// kind of the probe:
 	//   - NvidiaSMI: nvidia-smi -L must list the promised number of GPUs or MIG instances.
+	//   - DCGMDiag: no test of dcgmi diag at level may fail. Each that fails is a check.
+	//   - HealthValidation: the verdict of NVIDIA Health Validation must not be CRITICAL or UNKNOWN. Each category that is one is a check.
 	//   - Command: command must end with exit code 0. When the last line of what it writes to /dev/termination-log is JSON, it decides:
 	//     {"checks": [{"name": "nccl", "result": "Pass", "message": "412 GB/s"}]}.
 	//
 	// +required
 	Kind ProbeKind `json:"kind"`
-	// image of the pod. It needs a shell for NvidiaSMI. The pod runs in the namespace default of the tenant's cluster, as user 65534, without any
-	// privilege.
+	// image of the pod. It needs nvidia-smi for NvidiaSMI; nv-hostengine and dcgmi for DCGMDiag; health-validation for HealthValidation; for all three a
+	// shell, and for the last two gzip and base64. The pod runs in the namespace default of the tenant's cluster, as user 65534, without any privilege: a
+	// test that needs more is skipped, or fails.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	Image string `json:"image"`
-	// command of the pod.
+	// level of dcgmi diag: 1 takes seconds, 2 two minutes, 3 a quarter of an hour, and 4 one to two hours.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=4
+	Level int32 `json:"level,omitempty"`
+	// command of the pod. That of HealthValidation must write the verdict to its standard output; without it: health-validation.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=4096
 	Command []string `json:"command,omitempty"`
-	// timeout of one pod, with the time to pull its image. Without it: 5m.
+	// timeout of one pod, with the time to pull its image. Without it: 5m, and for DCGMDiag at the levels 2 to 4 15m, 45m and 4h.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -71,13 +81,17 @@ type ProbeSpec struct {
 }
 
 // ProbeKind is a kind of probe.
-// +kubebuilder:validation:Enum=NvidiaSMI;Command
+// +kubebuilder:validation:Enum=NvidiaSMI;DCGMDiag;HealthValidation;Command
 type ProbeKind string
 
 // Kinds of probes.
 const (
 	// ProbeNvidiaSMI compares nvidia-smi -L with the promise.
 	ProbeNvidiaSMI ProbeKind = "NvidiaSMI"
+	// ProbeDCGMDiag runs dcgmi diag.
+	ProbeDCGMDiag ProbeKind = "DCGMDiag"
+	// ProbeHealthValidation runs NVIDIA Health Validation.
+	ProbeHealthValidation ProbeKind = "HealthValidation"
 	// ProbeCommand runs the user's command.
 	ProbeCommand ProbeKind = "Command"
 )
@@ -92,4 +106,16 @@ const (
 	ReportOptional ReportPolicy = "Optional"
 	// ReportRequired: a node waits for its report.
 	ReportRequired ReportPolicy = "Required"
+)
+
+// FailurePolicy is what a verdict does.
+// +kubebuilder:validation:Enum=Hold;Observe
+type FailurePolicy string
+
+// Failure policies.
+const (
+	// OnFailureHold keeps the gate until a verdict passes.
+	OnFailureHold FailurePolicy = "Hold"
+	// OnFailureObserve lifts the gate at the join and only reports.
+	OnFailureObserve FailurePolicy = "Observe"
 )

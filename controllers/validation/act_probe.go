@@ -101,14 +101,43 @@ func newProbe(node *corev1.Node, p probing, spec *v1alpha1.ProbeSpec) (*corev1.P
 // probeContainer returns the container. Its end is read from the message that it leaves, which the Node's kubelet writes into the pod's status, so that no call to
 // the node is needed. A container that fails without a message leaves the end of its log.
 func probeContainer(spec v1alpha1.ProbeSpec) corev1.Container {
-	command := spec.Command
-	if spec.Kind != v1alpha1.ProbeCommand {
-		command = []string{"/bin/sh", "-c", "list=$(nvidia-smi -L) || { echo \"$list\"; exit 1; }; echo \"$list\" | cut -c1-60 >" + corev1.TerminationMessagePathDefault}
-	}
 	return corev1.Container{
-		Name: "probe", Image: spec.Image, Command: command, TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		Name: "probe", Image: spec.Image, Command: probeCommand(spec), TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		SecurityContext: &corev1.SecurityContext{
 			AllowPrivilegeEscalation: ptr.To(false), RunAsNonRoot: ptr.To(true), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
+	}
+}
+
+const (
+	// listScript shortens the lines, so that those of 56 MIG instances fit into the message.
+	listScript = `list=$(nvidia-smi -L) || { echo "$list"; exit 1; }; echo "$list" | cut -c1-60 >` + corev1.TerminationMessagePathDefault
+	// diagScript starts DCGM's engine on its loopback and asks it. dcgmi ends with another code than 0 for a test that fails, of which its report says more.
+	diagScript = `cd /tmp && nv-hostengine --pid /tmp/nv-hostengine.pid -f /tmp/nv-hostengine.log >&2 || { cat /tmp/nv-hostengine.log; exit 1; }
+for i in 1 2 3 4 5 6 7 8 9 10; do dcgmi discovery -l >/dev/null 2>&1 && break; sleep 1; done
+` + reportScript
+	// reportScript leaves the report that the command writes. A command that ends without one has failed.
+	reportScript = `report=$("$@"); code=$?
+case $report in *{*}*) printf %s "$report" | ` + probe.PackCommand + ` >` + corev1.TerminationMessagePathDefault + ` && exit 0;; esac
+echo "$report"; [ "$code" != 0 ] || code=1; exit "$code"`
+)
+
+// probeCommand returns what the container runs.
+func probeCommand(spec v1alpha1.ProbeSpec) []string {
+	script := func(text string, arguments ...string) []string {
+		return append([]string{"/bin/sh", "-c", text, "probe"}, arguments...)
+	}
+	switch spec.Kind {
+	case v1alpha1.ProbeCommand:
+		return spec.Command
+	case v1alpha1.ProbeDCGMDiag:
+		return script(diagScript, "dcgmi", "diag", "-r", fmt.Sprint(spec.Level), "-j")
+	case v1alpha1.ProbeHealthValidation:
+		if len(spec.Command) > 0 {
+			return script(reportScript, spec.Command...)
+		}
+		return script(reportScript, "health-validation")
+	default:
+		return script(listScript)
 	}
 }

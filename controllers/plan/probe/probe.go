@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,8 +18,11 @@ const Prefix = "probe/"
 // RetryInterval is how long after a probe failed the next one is made.
 const RetryInterval = 10 * time.Minute
 
-// DefaultTimeout is the time-out of a pod where the NodeType sets none.
+// DefaultTimeout is the time-out of a pod where the NodeType sets none and its kind has no other.
 const DefaultTimeout = 5 * time.Minute
+
+// diagTimeouts are those of dcgmi diag by level, each with the time to pull its image. NVIDIA says seconds, 2 minutes, 15 minutes and one to two hours.
+var diagTimeouts = map[int32]time.Duration{1: DefaultTimeout, 2: 15 * time.Minute, 3: 45 * time.Minute, 4: 4 * time.Hour}
 
 // MaxPods is how many probes run at the same time in one tenant's cluster. Each may pull a large image.
 const MaxPods = 4
@@ -196,6 +200,9 @@ func isOverdue(in Input) bool { return in.Now.Sub(in.Run.Created) >= Timeout(*in
 func Timeout(s v1alpha1.ProbeSpec) time.Duration {
 	if s.Timeout != nil && s.Timeout.Duration > 0 {
 		return s.Timeout.Duration
+	}
+	if s.Kind == v1alpha1.ProbeDCGMDiag {
+		return cmp.Or(diagTimeouts[s.Level], DefaultTimeout)
 	}
 	return DefaultTimeout
 }

@@ -33,6 +33,10 @@ func resultChecks(in Input, t Target) []v1alpha1.Check {
 			return reported
 		}
 		c.Result = v1alpha1.CheckPass
+	case in.Spec.Kind == v1alpha1.ProbeDCGMDiag:
+		return diagChecks(c, in.Run.Message)
+	case in.Spec.Kind == v1alpha1.ProbeHealthValidation:
+		return healthChecks(c, in.Run.Message)
 	default:
 		return []v1alpha1.Check{listCheck(c, in.Run.Message, t)}
 	}
@@ -96,6 +100,29 @@ func reportedChecks(message string, t Target) []v1alpha1.Check {
 		out = append(out, c)
 	}
 	return out
+}
+
+// unreadable returns the check of a pod that ended without a report that can be read.
+func unreadable(c v1alpha1.Check, program string, err error) []v1alpha1.Check {
+	c.Result, c.Observed = v1alpha1.CheckFail, printable(err.Error())
+	c.Hint = "the pod ended without a report of " + program + ": the image needs it, a shell, gzip and base64; the next probe is made in " + RetryInterval.String()
+	return []v1alpha1.Check{c}
+}
+
+// partName names the check of a part of a report.
+func partName(target, part string) string {
+	return target + "/" + v1alpha1.Truncate(printable(part), maxName)
+}
+
+// limited returns as many of the checks as a verdict has room for.
+func limited(target string, checks []v1alpha1.Check) []v1alpha1.Check {
+	if len(checks) <= maxChecks {
+		return checks
+	}
+	return append(checks[:maxChecks:maxChecks], v1alpha1.Check{
+		Name: target + "/more", Result: v1alpha1.CheckFail, Expected: fmt.Sprintf("at most %d failures", maxChecks), Observed: fmt.Sprint(len(checks)),
+		Hint: "run the program of validation.probe on the node by hand to see all",
+	})
 }
 
 // tail returns the end of a text of a pod.
