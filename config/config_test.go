@@ -106,7 +106,7 @@ func TestTheInstallationIsWhole(t *testing.T) {
 			t.Errorf("%T %s is in namespace %s: everything of Ingot's own is in ingot-system", o, o.GetName(), ns)
 		}
 	}
-	for _, kind := range []string{"OSImage", "NodeProvider", "NodeType", "NodeTypeRevision", "NodePool", "Machine", "TenantCluster", "Rollout", "HostRecord"} {
+	for _, kind := range []string{"Entitlement", "NodeQuota", "OSImage", "NodeProvider", "NodeType", "NodeTypeRevision", "NodePool", "Machine", "TenantCluster", "Rollout", "HostRecord"} {
 		if !served["ingot.dev "+kind] {
 			t.Errorf("no CRD of %s", kind)
 		}

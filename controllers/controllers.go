@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/ingot-dev/ingot/controllers/entitlement"
 	"github.com/ingot-dev/ingot/controllers/host"
 	"github.com/ingot-dev/ingot/controllers/hostindex"
 	"github.com/ingot-dev/ingot/controllers/inuse"
@@ -73,6 +74,7 @@ func Setup(mgr ctrl.Manager, d Dependencies) error {
 		"nodetype":     &nodetype.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("nodetype"), Clock: d.Clock, Resolve: d.Resolve},
 		"nodepool":     &nodepool.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("nodepool"), Clock: d.Clock, Suffix: d.Suffix},
 		"nodequota":    &nodequota.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("nodequota"), Clock: d.Clock},
+		"entitlement":  &entitlement.Reconciler{Client: c, Tenants: d.Tenants, Recorder: recorder("entitlement"), Clock: d.Clock},
 		"rollout":      &rollout.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("rollout"), Clock: d.Clock},
 		"tenant":       &tenant.Reconciler{Client: c, APIReader: apiReader, Tenants: d.Tenants, Recorder: recorder("tenant"), Clock: d.Clock},
 		"host": &host.Reconciler{

@@ -8,11 +8,13 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/ingot-dev/ingot/controllers/entitlement"
 	"github.com/ingot-dev/ingot/controllers/host"
 	"github.com/ingot-dev/ingot/controllers/inuse"
 	"github.com/ingot-dev/ingot/controllers/machine"
 	"github.com/ingot-dev/ingot/controllers/nodepool"
 	"github.com/ingot-dev/ingot/controllers/nodeprovider"
+	"github.com/ingot-dev/ingot/controllers/nodequota"
 	"github.com/ingot-dev/ingot/controllers/nodetype"
 	"github.com/ingot-dev/ingot/controllers/osimage"
 	"github.com/ingot-dev/ingot/controllers/remainingnode"
@@ -32,6 +34,8 @@ func TestSetupWithManagerReturnsAnErrorThatNamesTheMissingDependencies(t *testin
 		"inuse":         {&inuse.Reconciler{}, "Client APIReader Recorder Clock"},
 		"machine":       {&machine.Reconciler{}, "Client APIReader Tenants Recorder Clock Random"},
 		"nodepool":      {&nodepool.Reconciler{}, "Client APIReader Recorder Clock Suffix"},
+		"nodequota":     {&nodequota.Reconciler{}, "Client APIReader Recorder Clock"},
+		"entitlement":   {&entitlement.Reconciler{}, "Client Tenants Recorder Clock"},
 		"nodeprovider":  {&nodeprovider.Reconciler{}, "Client Recorder Clock CheckBoot"},
 		"nodetype":      {&nodetype.Reconciler{}, "Client APIReader Recorder Clock Resolve"},
 		"osimage":       {&osimage.Reconciler{}, "Client Recorder HTTP Clock Jitter"},

@@ -44,6 +44,7 @@
 //	    plan_bootca["controllers/plan/bootca"]
 //	    plan_bootnetwork["controllers/plan/bootnetwork"]
 //	    plan_contest["controllers/plan/contest"]
+//	    plan_entitlement["controllers/plan/entitlement"]
 //	    plan_event["controllers/plan/event"]
 //	    plan_feasibility["controllers/plan/feasibility"]
 //	    plan_host["controllers/plan/host"]
@@ -87,6 +88,7 @@
 //	  subgraph shells["controllers and webhook"]
 //	    controllers["controllers"]
 //	    admission["controllers/admission/..."]
+//	    entitlement["controllers/entitlement"]
 //	    host["controllers/host/..."]
 //	    inuse["controllers/inuse"]
 //	    machine["controllers/machine/..."]
@@ -121,8 +123,9 @@
 //	  programs --> images & manifests & shells
 //	  shells --> kit
 //	  cmd_ingot_demo --> cmd_ingot
-//	  controllers --> host & inuse & machine & nodepool & nodeprovider & nodequota & nodetype & osimage & remainingnode & rollout & servingcert & tenant & validation
+//	  controllers --> entitlement & host & inuse & machine & nodepool & nodeprovider & nodequota & nodetype & osimage & remainingnode & rollout & servingcert & tenant & validation
 //	  admission --> plan_feasibility & plan_rendering & plan_revision
+//	  entitlement --> plan_entitlement & plan_rendering
 //	  hardware_agent --> hardware & hardware_cmdline
 //	  hardware_cmdline --> hardware_pin
 //	  hardware_direct --> hardware_netboot

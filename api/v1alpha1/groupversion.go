@@ -26,6 +26,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&NodeTypeRendering{}, &NodeTypeRenderingList{},
 		&NodePool{}, &NodePoolList{},
 		&NodeQuota{}, &NodeQuotaList{},
+		&Entitlement{}, &EntitlementList{},
 		&Machine{}, &MachineList{},
 		&TenantCluster{}, &TenantClusterList{},
 		&Rollout{}, &RolloutList{},

@@ -48,6 +48,14 @@ spec: {nodeTypeRef: {name: h100}, tenantClusterRef: {name: research}}
 metadata: {name: default, namespace: research}
 spec: {machines: [{nodeType: h100, limit: 4}], gpus: 32}
 `,
+	"Entitlement": `
+metadata: {name: legal-ai, namespace: shared}
+spec:
+  tenantClusterRef: {name: shared}
+  tenant: legal-ai
+  namespaces: {names: [legal-ai]}
+  classes: [{name: a100-mig, nodeTypeRef: {name: a100-mig}, kind: MIG, profile: 1g.5gb, devices: 4}]
+`,
 	"Machine": `
 metadata: {name: training-7xk2p, namespace: research}
 spec: {nodeTypeRef: {name: h100}, tenantClusterRef: {name: research}}
@@ -214,6 +222,25 @@ func ruleCases() []ruleCase {
 		{rule: "NodeQuota spec: give machines, gpus or both: a NodeQuota without a limit limits nothing",
 			bad: "{spec: {machines: null, gpus: null}}", good: "{spec: {machines: null}}"},
 
+		{rule: "Entitlement spec: tenant and tenantClusterRef are immutable: delete the Entitlement and create another",
+			old: "{}", bad: "{spec: {tenant: other}}", good: "{spec: {classes: null}}"},
+		{rule: "Entitlement spec: tenant and a class's name must have at most 62 characters together: the DeviceClass is named TENANT-CLASS",
+			bad:  "{spec: {classes: [{name: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, nodeTypeRef: {name: a}, kind: GPU, devices: 1}], tenant: bbbbbbbbbbbbbbbbbbbbbbb}}",
+			good: "{spec: {classes: [{name: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, nodeTypeRef: {name: a}, kind: GPU, devices: 1}], tenant: bbbbbbbbbbbbbbbbbbbbbb}}"},
+		{rule: "Entitlement spec.tenantLabel: tenantLabel must not be one of Ingot's own labels",
+			bad: "{spec: {tenantLabel: ingot.dev/tenant}}", good: "{spec: {tenantLabel: example.com/tenant}}"},
+		{rule: "Entitlement spec.namespaces: set exactly one of names, selector",
+			bad: "{spec: {namespaces: {names: null}}}", good: "{spec: {namespaces: {names: null, selector: {matchLabels: {tenant: legal-ai}}}}}"},
+		{rule: "Entitlement spec.namespaces.names: names must not be namespaces of Kubernetes: its own pods would be refused",
+			bad: "{spec: {namespaces: {names: [kube-system]}}}", good: "{spec: {namespaces: {names: [system]}}}"},
+		{rule: "Entitlement spec.namespaces.selector: selector must not be empty: it would match every namespace",
+			bad: "{spec: {namespaces: {names: null, selector: {}}}}", good: "{spec: {namespaces: {names: null, selector: {matchExpressions: [{key: tenant, operator: Exists}]}}}}"},
+		{rule: "Entitlement spec.classes[]: profile goes with kind MIG, such as 1g.5gb, and with kind Partition, such as cpx_nps4",
+			bad: "{spec: {classes: [{name: a, nodeTypeRef: {name: a}, kind: GPU, profile: 1g.5gb, devices: 1}]}}", good: "{spec: {classes: [{name: a, nodeTypeRef: {name: a}, kind: GPU, devices: 1}]}}"},
+		{rule: "Entitlement spec.classes[]: resource goes with kind Resource, such as nvidia.com/gpu",
+			bad:  "{spec: {classes: [{name: a, nodeTypeRef: {name: a}, kind: Resource, devices: 1}]}}",
+			good: "{spec: {classes: [{name: a, nodeTypeRef: {name: a}, kind: Resource, resource: nvidia.com/gpu, devices: 1}]}}"},
+
 		{rule: "Machine : metadata.name must be at most 63 characters without dots: the Node and its host name are named after the Machine",
 			bad: "{metadata: {name: a.b}}", good: "{metadata: {name: a-b}}"},
 		{rule: "Machine : spec.hostName cannot change once a host is claimed: delete the Machine and create another",
@@ -377,6 +404,9 @@ var schemaCases = []struct{ kind, bad, want string }{
 	{"TenantCluster", "{spec: {servingCertificates: Approved}}", "spec.servingCertificates"},
 	{"Machine", "{status: {phase: Failed}}", "status.phase"},
 	{"NodeQuota", "{spec: {gpus: -1}}", "spec.gpus"},
+	{"Entitlement", "{spec: {tenant: Legal}}", "spec.tenant"},
+	{"Entitlement", "{spec: {classes: [{name: a, nodeTypeRef: {name: a}, kind: Other, devices: 1}]}}", "spec.classes[0].kind"},
+	{"Entitlement", "{spec: {classes: [{name: a, nodeTypeRef: {name: a}, kind: GPU, devices: -1}]}}", "spec.classes[0].devices"},
 	{"NodeQuota", "{spec: {machines: []}}", "spec.machines"},
 	{"NodeQuota", "{spec: {machines: [{nodeType: h100, limit: 10001}]}}", "spec.machines[0].limit"},
 	{"NodeQuota", "{spec: {machines: [{nodeType: h100, limit: 1}, {nodeType: h100, limit: 2}]}}", "spec.machines[1]"},

@@ -66,7 +66,7 @@ func nodePlan(r spec.Request, model catalogue.Model, gpuPartition partition) (v1
 	}
 	file, unit := gpumode.FileAndUnit(gpuPartition.modeScript(model, r.GPU.Count))
 	p := v1alpha1.NodePlan{
-		Modules:  v1alpha1.KernelModules{Load: []string{"amdgpu"}},
+		Modules:  v1alpha1.KernelModules{Load: []string{wellknown.AMDKernelModule}},
 		Packages: r.GPU.Driver.Packages, Files: []v1alpha1.NodeFile{file}, Units: []v1alpha1.SystemdUnit{unit},
 	}
 	if gpuPartition.compute == "CPX" {
@@ -82,7 +82,7 @@ func operatorPlan(r spec.Request, gpuPartition partition) (v1alpha1.NodePlan, er
 		return v1alpha1.NodePlan{}, spec.Invalid(spec.GPUField("driver.source"), "amd/profile", "it is Operator, and the default configuration of its device config manager has no profile for %s with %s: use source: Image or Packages", gpuPartition.compute, gpuPartition.memory)
 	}
 	p := v1alpha1.NodePlan{
-		Modules: v1alpha1.KernelModules{Blacklist: []string{"amdgpu"}}, // The operator loads its own.
+		Modules: v1alpha1.KernelModules{Blacklist: []string{wellknown.AMDKernelModule}}, // The operator loads its own.
 		Tenant:  v1alpha1.TenantSoftware{DriverVersion: r.GPU.Driver.Version},
 	}
 	if gpuPartition == unpartitioned {
@@ -102,9 +102,12 @@ func operatorPlan(r spec.Request, gpuPartition partition) (v1alpha1.NodePlan, er
 
 // expectDevices adds the devices that AMD's DRA driver must publish. Its source code of October 2025 is the reference.
 func expectDevices(p *v1alpha1.NodePlan, r spec.Request, gpuPartition partition, count int) {
-	device := v1alpha1.ExpectedDevices{Type: "amdgpu", Count: count, Attributes: map[string][]string{"partitionProfile": {gpuPartition.String()}}, Optional: []string{"partitionProfile"}}
+	device := v1alpha1.ExpectedDevices{
+		Type: wellknown.AMDDeviceTypeGPU, Count: count,
+		Attributes: map[string][]string{wellknown.AMDAttributePartitionProfile: {gpuPartition.String()}}, Optional: []string{wellknown.AMDAttributePartitionProfile},
+	}
 	if gpuPartition != unpartitioned {
-		device.Type, device.Optional = "amdgpu-partition", nil
+		device.Type, device.Optional = wellknown.AMDDeviceTypePartition, nil
 	}
 	p.Expectation.Slices = []v1alpha1.ExpectedSlices{{
 		Driver: wellknown.AMDDRADriver, DeviceClasses: []v1alpha1.ExpectedDeviceClass{{Name: wellknown.AMDDRADriver, Count: count}}, Devices: []v1alpha1.ExpectedDevices{device},

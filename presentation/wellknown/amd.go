@@ -8,6 +8,13 @@ const (
 	AMDGPU = "amd.com/gpu"
 	// AMDDRADriver is the name of AMD's DRA driver, and of its DeviceClass.
 	AMDDRADriver = "gpu.amd.com"
+	// AMDKernelModule is the driver of AMD's GPUs in the kernel.
+	AMDKernelModule = "amdgpu"
+	// AMDDeviceTypeGPU and AMDDeviceTypePartition are the values of a device's attribute type.
+	AMDDeviceTypeGPU       = AMDKernelModule
+	AMDDeviceTypePartition = AMDDeviceTypeGPU + "-partition"
+	// AMDAttributePartitionProfile is the attribute that names the partition.
+	AMDAttributePartitionProfile = "partitionProfile"
 )
 
 // Values of the device plugin's option resource_naming_strategy.

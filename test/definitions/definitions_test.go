@@ -63,8 +63,8 @@ func TestARealAPIServerTakesTheDefinitionsAndEnforcesThem(t *testing.T) {
 		Paths: []string{"../../config/crd/bases", "../../config/crd/metal3/metal3.io_baremetalhosts.yaml"}, ErrorIfPathMissing: true,
 		MaxTime: time.Minute,
 	})
-	if err != nil || len(installed) != 12 {
-		t.Fatalf("%d definitions, %v; want 12", len(installed), err)
+	if err != nil || len(installed) != 13 {
+		t.Fatalf("%d definitions, %v; want 13", len(installed), err)
 	}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, metal3.AddToScheme, apiextensionsv1.AddToScheme} {

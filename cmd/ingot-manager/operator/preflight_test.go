@@ -56,10 +56,10 @@ func TestMissingKindsAreNamedWithWhatToApply(t *testing.T) {
 	}{
 		{"nothing is missing", map[string][]string{"ingot.dev/v1alpha1": ours, "metal3.io/v1alpha1": {"BareMetalHost"}}, nil},
 		{"an older installation", map[string][]string{"ingot.dev/v1alpha1": ours[1:], "metal3.io/v1alpha1": {"BareMetalHost"}}, []string{
-			"does not serve ingot.dev/v1alpha1 HostRecord: apply the CRDs: kubectl apply --server-side -k config/crd",
+			"does not serve ingot.dev/v1alpha1 Entitlement: apply the CRDs: kubectl apply --server-side -k config/crd",
 		}},
 		{"no CRD at all", nil, []string{
-			"does not serve ingot.dev/v1alpha1 HostRecord, Machine, NodePool, NodeProvider, NodeType, NodeTypeRendering, NodeTypeRevision, OSImage, Rollout, TenantCluster: ",
+			"does not serve ingot.dev/v1alpha1 Entitlement, HostRecord, Machine, NodePool, NodeProvider, NodeQuota, NodeType, NodeTypeRendering, NodeTypeRevision, OSImage, Rollout, TenantCluster: ",
 			"does not serve metal3.io/v1alpha1 BareMetalHost: install the baremetal-operator",
 		}},
 	} {

@@ -26,7 +26,7 @@ type options struct {
 	managerNamespace                   string
 	files, nodeTypes                   []string
 	includeSecret, tenantSide, tryJoin bool
-	servingCertificates                bool
+	servingCertificates, entitlements  bool
 	// requestTimeout limits one request, issueTimeout the time until a trial's certificate is issued.
 	requestTimeout, issueTimeout time.Duration
 }
@@ -79,6 +79,7 @@ token is accepted.`,
 	f.BoolVar(&o.includeSecret, "include-secret", false, "print the Secret with the kubeconfig as well")
 	f.BoolVar(&o.tenantSide, "tenant-side", false, "print what is missing in the tenant's cluster instead")
 	f.BoolVar(&o.servingCertificates, "serving-certificates", false, "have Ingot approve the serving certificates of the nodes' kubelets")
+	f.BoolVar(&o.entitlements, "entitlements", false, "have Ingot enforce Entitlements in the cluster, which tenants share")
 	f.BoolVar(&o.tryJoin, "try-join", false, "join as a node would, as far as the certificate")
 	f.StringVar(&o.managerNamespace, "manager-namespace", "ingot-system", "namespace of ingot-manager")
 	f.DurationVar(&o.requestTimeout, "timeout", 10*time.Second, "limit of one request")
@@ -193,7 +194,7 @@ func (t *tenant) printObjects(cmd *cobra.Command, o options, kubeconfig []byte) 
 
 // examine makes the checks. When the kubeconfig may not be used, nothing can be applied.
 func examine(ctx context.Context, o options, wanted requirements, kubeconfig []byte) (t *tenant, usable bool) {
-	t = &tenant{requirements: wanted, endpoint: o.endpoint, servingCertificates: o.servingCertificates, random: rand.Reader, issueTimeout: o.issueTimeout, join: v1alpha1.JoinMethod(o.join)}
+	t = &tenant{requirements: wanted, endpoint: o.endpoint, servingCertificates: o.servingCertificates, entitlements: o.entitlements, random: rand.Reader, issueTimeout: o.issueTimeout, join: v1alpha1.JoinMethod(o.join)}
 	if err := t.open(kubeconfig, o.requestTimeout); err != nil {
 		t.add(levelMend, kubeconfigTopic, "%v", err)
 		return t, false

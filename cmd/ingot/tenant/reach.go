@@ -28,8 +28,10 @@ type tenant struct {
 	endpoint string
 	// servingCertificates: Ingot approves those of the nodes' kubelets.
 	servingCertificates bool
-	config              *rest.Config
-	api                 kubernetes.Interface
+	// entitlements: tenants share the cluster, and Ingot enforces their Entitlements there.
+	entitlements bool
+	config       *rest.Config
+	api          kubernetes.Interface
 	// user of the kubeconfig; empty when it could not be found out.
 	user         string
 	random       io.Reader

@@ -57,12 +57,29 @@ var servingRights = []right{
 	{"certificates.k8s.io", "signers", []string{"approve"}, "", "approve requests to this signer and to no other", certificatesv1.KubeletServingSignerName, false},
 }
 
+// entitlementRights are those that it needs besides in a cluster that tenants share, where it keeps what enforces their Entitlements.
+var entitlementRights = []right{
+	{"", "namespaces", []string{"list"}, "", "find the namespaces of a tenant", "", false},
+	{"", "resourcequotas", ownedVerbs, "", "limit the devices of each namespace of a tenant", "", false},
+	{"resource.k8s.io", "deviceclasses", ownedVerbs, "", "make the classes that a tenant may ask for", "", false},
+	{"resource.k8s.io", "resourceclaims", []string{"list"}, "", "count the devices that a tenant has", "", false},
+	{"admissionregistration.k8s.io", "validatingadmissionpolicies", ownedVerbs, "", "refuse what a tenant is not entitled to", "", false},
+	{"admissionregistration.k8s.io", "validatingadmissionpolicybindings", ownedVerbs, "", "refuse it in the namespaces of the tenant", "", false},
+}
+
+// ownedVerbs are what the manager does with objects that it keeps by server-side apply.
+var ownedVerbs = []string{"get", "list", "create", "patch", "delete"}
+
 // neededRights returns the rights that the manager needs in this tenant's cluster.
 func (t *tenant) neededRights() []right {
+	out := rights
 	if t.servingCertificates {
-		return slices.Concat(rights, servingRights)
+		out = slices.Concat(out, servingRights)
 	}
-	return rights
+	if t.entitlements {
+		out = slices.Concat(out, entitlementRights)
+	}
+	return out
 }
 
 // checkRights checks each right of the kubeconfig's user. When one is missing, the grants have all of them.

@@ -72,7 +72,7 @@ func TestEachThingThatIsWrongIsOneLine(t *testing.T) {
 		"a selector with a bad operator":   {"operator: NotIn, values: [mig]", "operator: NotIn", "NodeType h100: spec.hostSelector:"},
 		"an object that is there twice":    {"  name: notebooks\n", "  name: training\n", "NodePool research/training: metadata.name: NodePool research/training is at standard input:"},
 		"a name that no server takes":      {"name: notebooks", "name: Note_books", "NodePool research/Note_books: metadata.name: Invalid value"},
-		"a kind that does not exist":       {"kind: NodePool\nmetadata:\n  name: training", "kind: NodePol\nmetadata:\n  name: training", "NodePol research/training: kind: expected ingot.dev/v1alpha1 of kind HostRecord"},
+		"a kind that does not exist":       {"kind: NodePool\nmetadata:\n  name: training", "kind: NodePol\nmetadata:\n  name: training", "NodePol research/training: kind: expected ingot.dev/v1alpha1 of kind Entitlement, HostRecord"},
 		"metadata that does not exist":     {"  name: hall-1\n", "  name: hall-1\n  label: {a: b}\n", "NodeProvider hall-1: metadata.label: there is no such field: correct or remove it (metadata/unknown-field)"},
 		"a namespace for what has none":    {"  name: hall-1\n", "  name: hall-1\n  namespace: metal\n", "NodeProvider metal/hall-1: metadata.namespace: Forbidden"},
 	} {

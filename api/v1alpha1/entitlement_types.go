@@ -1,0 +1,255 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// EntitlementFinalizer keeps an Entitlement until its objects in the shared cluster are removed.
+const EntitlementFinalizer = "ingot.dev/entitlement"
+
+// Labels and the annotation of the objects that Ingot keeps for an Entitlement in the shared cluster.
+const (
+	// LabelTenant is the key under which a DeviceClass has its tenant, unless the Entitlement names another one.
+	LabelTenant = "gpu.platform/tenant"
+	// LabelEntitlement is the uid of the Entitlement. An object without it is never changed.
+	LabelEntitlement = "ingot.dev/entitlement"
+)
+
+// Conditions of an Entitlement.
+const (
+	// ConditionEnforced: the shared cluster refuses what the tenant is not entitled to. While it is not True, count on nothing.
+	ConditionEnforced = "Enforced"
+	// ConditionAvailable of a class: devices of admitted nodes can be claimed by it.
+	ConditionAvailable = "Available"
+)
+
+// Reasons of Entitlement's condition Enforced.
+const (
+	// ReasonEnforced: every object is in the shared cluster as it should be.
+	ReasonEnforced = "Enforced"
+	// ReasonEntitlementConflict: an older Entitlement has the same tenant, a namespace or the name of a DeviceClass. Nothing is written for the younger one.
+	ReasonEntitlementConflict = "EntitlementConflict"
+	// ReasonNameTaken: the shared cluster has an object of that name which is not this Entitlement's. It is left alone.
+	ReasonNameTaken = "NameTaken"
+	// ReasonEntitlementRightsMissing: the kubeconfig's user may not write the objects.
+	ReasonEntitlementRightsMissing = "RightsMissing"
+	// ReasonServerLacksFeature: the shared cluster's API server does not serve what the enforcement is made of.
+	ReasonServerLacksFeature = "ServerLacksFeature"
+	// ReasonObjectRefused: the shared cluster's API server refuses one of the objects as invalid.
+	ReasonObjectRefused = "ObjectRefused"
+)
+
+// Reasons of the condition Available of an Entitlement's class.
+const (
+	// ReasonDevicesAvailable: devices of admitted nodes match.
+	ReasonDevicesAvailable = "DevicesAvailable"
+	// ReasonNodeTypeUnknown: there is no such NodeType, or it has no rendering yet. There is no DeviceClass.
+	ReasonNodeTypeUnknown = "NodeTypeUnknown"
+	// ReasonNotPromised: nodes of the NodeType have no such devices. There is no DeviceClass. The message says what they have.
+	ReasonNotPromised = "NotPromised"
+	// ReasonSelectsNothing: no device in the shared cluster matches.
+	ReasonSelectsNothing = "SelectsNothing"
+	// ReasonNodesNotAdmitted: the devices that match are of nodes that are not admitted.
+	ReasonNodesNotAdmitted = "NodesNotAdmitted"
+)
+
+// DeviceKind is what a class of an Entitlement gives.
+type DeviceKind string
+
+// The kinds of devices.
+const (
+	// DeviceGPU is a GPU that is not partitioned, published by a DRA driver.
+	DeviceGPU DeviceKind = "GPU"
+	// DeviceMIG is a MIG instance of a profile, published by a DRA driver.
+	DeviceMIG DeviceKind = "MIG"
+	// DeviceVFIO is a GPU for a virtual machine, published by a DRA driver.
+	DeviceVFIO DeviceKind = "VFIO"
+	// DevicePartition is a partition of an AMD GPU, published by a DRA driver.
+	DevicePartition DeviceKind = "Partition"
+	// DeviceResource is an extended resource of a device plugin.
+	DeviceResource DeviceKind = "Resource"
+)
+
+// EntitlementSpec says what a tenant may ask for in a cluster that tenants share.
+// +kubebuilder:validation:XValidation:rule="self.tenant == oldSelf.tenant && self.tenantClusterRef == oldSelf.tenantClusterRef",message="tenant and tenantClusterRef are immutable: delete the Entitlement and create another"
+// +kubebuilder:validation:XValidation:rule="!has(self.classes) || self.classes.all(c, size(self.tenant) + size(c.name) < 63)",message="tenant and a class's name must have at most 62 characters together: the DeviceClass is named TENANT-CLASS"
+type EntitlementSpec struct {
+	// tenantClusterRef names the TenantCluster in this namespace that tenants share.
+	// +required
+	TenantClusterRef LocalReference `json:"tenantClusterRef"`
+	// tenant is its name.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Tenant string `json:"tenant"`
+	// tenantLabel is the label key under which a DeviceClass has its tenant.
+	// +optional
+	// +default="gpu.platform/tenant"
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('ingot.dev/')",message="tenantLabel must not be one of Ingot's own labels"
+	TenantLabel string `json:"tenantLabel,omitempty"`
+	// namespaces of the shared cluster that are the tenant's.
+	// +required
+	Namespaces TenantNamespaces `json:"namespaces"`
+	// schedulers are the users that may bind pods in the namespaces; absent: system:kube-scheduler. Any other binding would bypass the gate of a node.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	Schedulers []string `json:"schedulers,omitempty"`
+	// classes that the tenant may ask for. Without one the namespaces get no device at all.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	Classes []EntitledClass `json:"classes,omitempty"`
+}
+
+// TenantNamespaces are namespaces by name or by label.
+// +kubebuilder:validation:XValidation:rule="has(self.names) != has(self.selector)",message="set exactly one of names, selector"
+type TenantNamespaces struct {
+	// names of the namespaces.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.all(n, !n.startsWith('kube-'))",message="names must not be namespaces of Kubernetes: its own pods would be refused"
+	Names []string `json:"names,omitempty"`
+	// selector matches the labels of the namespaces. The tenant must not be able to change them. Namespaces whose names begin with kube- never match.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="selector must not be empty: it would match every namespace"
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+}
+
+// EntitledClass is a class of devices that the tenant may ask for.
+// +kubebuilder:validation:XValidation:rule="has(self.profile) == (self.kind in ['MIG', 'Partition'])",message="profile goes with kind MIG, such as 1g.5gb, and with kind Partition, such as cpx_nps4"
+// +kubebuilder:validation:XValidation:rule="has(self.resource) == (self.kind == 'Resource')",message="resource goes with kind Resource, such as nvidia.com/gpu"
+type EntitledClass struct {
+	// name of the class. The DeviceClass is named TENANT-NAME.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+	// nodeTypeRef names the NodeType whose nodes have the devices. The DeviceClass selects by what their drivers publish, so it also selects equal
+	// devices of other NodeTypes.
+	// +required
+	NodeTypeRef LocalReference `json:"nodeTypeRef"`
+	// kind of the devices.
+	//   - GPU: GPUs that are not partitioned, of a DRA driver.
+	//   - MIG: MIG instances of profile, of a DRA driver.
+	//   - VFIO: GPUs for virtual machines, of a DRA driver.
+	//   - Partition: partitions of an AMD GPU with profile, of a DRA driver.
+	//   - Resource: the extended resource of a device plugin, also a shared one such as nvidia.com/gpu.shared.
+	//
+	// +required
+	// +kubebuilder:validation:Enum=GPU;MIG;VFIO;Partition;Resource
+	Kind DeviceKind `json:"kind"`
+	// profile of the MIG instances, such as 1g.5gb, or of the partitions, such as cpx_nps4.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	Profile string `json:"profile,omitempty"`
+	// resource is the name of the extended resource.
+	// +optional
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
+	Resource string `json:"resource,omitempty"`
+	// devices is the most that each namespace may have. Kubernetes counts a claim with allocationMode All as 32, and one with firstAvailable with the
+	// largest alternative of each class.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100000
+	Devices int32 `json:"devices"`
+}
+
+// EntitlementStatus is what the shared cluster has of it.
+type EntitlementStatus struct {
+	// observedGeneration is the spec that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// namespaces of the tenant that exist.
+	// +optional
+	// +default=0
+	Namespaces int32 `json:"namespaces"`
+	// classes as they were found.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Classes []EntitledClassStatus `json:"classes,omitempty"`
+	// conditions: Enforced, Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// EntitledClassStatus is a class in the shared cluster.
+type EntitledClassStatus struct {
+	// name of the class.
+	// +required
+	Name string `json:"name"`
+	// deviceClass is what claims name, and resource what containers ask for; absent: the class has none.
+	// +optional
+	DeviceClass string `json:"deviceClass,omitempty"`
+	// resource that containers ask for.
+	// +optional
+	Resource string `json:"resource,omitempty"`
+	// entitled is how many devices all namespaces of the tenant may have together.
+	// +optional
+	// +default=0
+	Entitled int32 `json:"entitled"`
+	// allocated devices.
+	// +optional
+	// +default=0
+	Allocated int32 `json:"allocated"`
+	// pending is how many devices are asked for by claims that have none.
+	// +optional
+	// +default=0
+	Pending int32 `json:"pending"`
+	// admitted is how many devices of admitted nodes match, whoever has them.
+	// +optional
+	// +default=0
+	Admitted int32 `json:"admitted"`
+	// conditions: Available.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Entitlement says which devices a tenant of a shared cluster may ask for, and how many. Ingot has the shared cluster refuse everything else.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=ent,categories=ingot
+// +kubebuilder:printcolumn:name="Tenant",type=string,JSONPath=".spec.tenant"
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=".spec.tenantClusterRef.name"
+// +kubebuilder:printcolumn:name="Enforced",type=string,JSONPath=".status.conditions[?(@.type=='Enforced')].status"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=".status.conditions[?(@.type=='Ready')].status"
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=".status.conditions[?(@.type=='Ready')].reason"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=".status.conditions[?(@.type=='Ready')].message"
+type Entitlement struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec EntitlementSpec `json:"spec"`
+	// +optional
+	Status EntitlementStatus `json:"status,omitempty"`
+}
+
+// EntitlementList is a list of Entitlements.
+// +kubebuilder:object:root=true
+type EntitlementList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Entitlement `json:"items"`
+}

@@ -1,0 +1,197 @@
+package entitlement
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/step"
+)
+
+// fieldManager owns the fields of the objects in the shared cluster.
+const fieldManager = "ingot-entitlement"
+
+// kinds are those of the objects, in the order in which they are removed: a DeviceClass goes before what fences it.
+var kinds = []schema.GroupVersionKind{
+	resourcev1.SchemeGroupVersion.WithKind("DeviceClass"),
+	corev1.SchemeGroupVersion.WithKind("ResourceQuota"),
+	admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"),
+	admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"),
+}
+
+// identity of an object in the shared cluster.
+type identity struct {
+	schema.GroupVersionKind
+	client.ObjectKey
+}
+
+func identityOf(o *unstructured.Unstructured) identity {
+	return identity{o.GroupVersionKind(), client.ObjectKeyFromObject(o)}
+}
+
+// enforce writes the objects that differ, removes those that are not wanted any more, and reads what the classes select.
+func (r *Reconciler) enforce(ctx context.Context, obs *observation) *problem {
+	ours, p := r.listOurs(ctx, obs)
+	if p != nil {
+		return p
+	}
+	wanted := map[identity]bool{}
+	for _, typed := range obs.plan.Objects {
+		object, err := toUnstructured(typed)
+		if err != nil {
+			return &problem{retry: err}
+		}
+		wanted[identityOf(object)] = true
+		if p := r.apply(ctx, obs, object, ours[identityOf(object)]); p != nil {
+			return p
+		}
+	}
+	if p := r.remove(ctx, obs, ours, wanted); p != nil {
+		return p
+	}
+	return r.observeUse(ctx, obs)
+}
+
+// listOurs returns the objects that have the uid of the Entitlement.
+func (r *Reconciler) listOurs(ctx context.Context, obs *observation) (map[identity]*unstructured.Unstructured, *problem) {
+	out := map[identity]*unstructured.Unstructured{}
+	for _, kind := range kinds {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := obs.access.Client.List(ctx, list, client.MatchingLabels{v1alpha1.LabelEntitlement: string(obs.entitlement.UID)}); err != nil {
+			return nil, problemOf("list "+kind.Kind+" objects of the shared cluster", err)
+		}
+		for i := range list.Items {
+			out[identityOf(&list.Items[i])] = &list.Items[i]
+		}
+	}
+	return out, nil
+}
+
+// apply writes an object unless the one that is there has all of it. existing is ours; nil: there is none.
+func (r *Reconciler) apply(ctx context.Context, obs *observation, object, existing *unstructured.Unstructured) *problem {
+	doing := fmt.Sprintf("write %s %s in the shared cluster", object.GetKind(), object.GetName())
+	options := []client.ApplyOption{client.FieldOwner(fieldManager)}
+	if existing != nil {
+		if isIn(object.Object, existing.Object) {
+			return nil
+		}
+		// An object that was deleted and made again by somebody else has another uid, and is not changed.
+		object.SetUID(existing.GetUID())
+		options = append(options, client.ForceOwnership)
+	} else {
+		found := &unstructured.Unstructured{}
+		found.SetGroupVersionKind(object.GroupVersionKind())
+		err := obs.access.Client.Get(ctx, client.ObjectKeyFromObject(object), found)
+		if err == nil {
+			return &problem{metav1.ConditionFalse, v1alpha1.ReasonNameTaken, fmt.Sprintf("the shared cluster has a %s %s that is not this Entitlement's, and it is left alone: "+
+				"delete or rename it there, or use another name for the tenant or the class", object.GetKind(), object.GetName()), nil}
+		}
+		if !apierrors.IsNotFound(err) {
+			return problemOf(doing, err)
+		}
+	}
+	return problemOf(doing, obs.access.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...))
+}
+
+// remove deletes the objects that are ours and not wanted.
+func (r *Reconciler) remove(ctx context.Context, obs *observation, ours map[identity]*unstructured.Unstructured, wanted map[identity]bool) *problem {
+	for _, kind := range kinds {
+		for id, object := range ours {
+			if id.GroupVersionKind != kind || wanted[id] {
+				continue
+			}
+			err := obs.access.Client.Delete(ctx, object, client.Preconditions{UID: ptr.To(object.GetUID())})
+			if p := problemOf(fmt.Sprintf("delete %s %s in the shared cluster", id.Kind, id.Name), client.IgnoreNotFound(err)); p != nil {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+// release removes the objects of an Entitlement that is being deleted, and then its finalizer. Where the TenantCluster is gone, nobody can reach them.
+func (r *Reconciler) release(ctx context.Context, obs observation) (reconcile.Result, error) {
+	if !obs.isClusterGone {
+		access, problem := r.reach(client.ObjectKey{Namespace: obs.entitlement.Namespace, Name: obs.entitlement.Spec.TenantClusterRef.Name})
+		if problem == nil {
+			obs.access = access
+			var ours map[identity]*unstructured.Unstructured
+			if ours, problem = r.listOurs(ctx, &obs); problem == nil {
+				problem = r.remove(ctx, &obs, ours, nil)
+			}
+		}
+		switch {
+		case problem == nil:
+		case problem.retry != nil:
+			return step.Retry(problem.retry).Result()
+		default:
+			return r.finish(ctx, obs, problem)
+		}
+	}
+	return step.Retry(r.setFinalizer(ctx, obs.entitlement, false)).Result()
+}
+
+func (r *Reconciler) setFinalizer(ctx context.Context, e *v1alpha1.Entitlement, wanted bool) error {
+	after := e.DeepCopy()
+	if wanted {
+		controllerutil.AddFinalizer(after, v1alpha1.EntitlementFinalizer)
+	} else {
+		controllerutil.RemoveFinalizer(after, v1alpha1.EntitlementFinalizer)
+	}
+	return client.IgnoreNotFound(r.Client.Patch(ctx, after, client.MergeFromWithOptions(e, client.MergeFromWithOptimisticLock{})))
+}
+
+func toUnstructured(typed any) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	if err != nil {
+		return nil, fmt.Errorf("convert an object of the shared cluster: %w", err)
+	}
+	delete(content, "status")
+	object := &unstructured.Unstructured{Object: content}
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	return object, nil
+}
+
+// isIn reports whether an object has every member of what is wanted. Lists must be equal in length.
+func isIn(wanted, existing any) bool {
+	switch w := wanted.(type) {
+	case map[string]any:
+		e, ok := existing.(map[string]any)
+		if !ok {
+			return len(w) == 0 && existing == nil
+		}
+		for key, value := range w {
+			if !isIn(value, e[key]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		e, ok := existing.([]any)
+		if !ok || len(e) != len(w) {
+			return false
+		}
+		for i := range w {
+			if !isIn(w[i], e[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return reflect.DeepEqual(wanted, existing)
+}

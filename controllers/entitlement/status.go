@@ -1,0 +1,50 @@
+package entitlement
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/entitlement"
+	"github.com/ingot-dev/ingot/controllers/step"
+)
+
+// rereadAfter is how often the shared cluster is read again: its claims and namespaces are not watched.
+const rereadAfter = 30 * time.Second
+
+// finish writes the status.
+func (r *Reconciler) finish(ctx context.Context, obs observation, p *problem) (reconcile.Result, error) {
+	now := r.Clock.Now()
+	after := obs.entitlement.DeepCopy()
+	status := &after.Status
+	status.ObservedGeneration = after.Generation
+	if obs.seen != nil {
+		status.Namespaces = int32(len(obs.namespaces))
+	}
+	status.Classes = entitlement.Report(obs.entitlement, obs.plan.Classes, len(obs.namespaces), obs.seen, metav1.NewTime(now))
+	is, reason, message := metav1.ConditionTrue, v1alpha1.ReasonEnforced, "the shared cluster refuses what tenant "+after.Spec.Tenant+" is not entitled to"
+	if p != nil {
+		is, reason, message = p.status, p.reason, "NOT ENFORCED: "+p.message
+	}
+	step.SetCondition(&status.Conditions, after.Generation, now, v1alpha1.ConditionEnforced, is, reason, message)
+	if p == nil {
+		is, reason, message = ready(status.Classes)
+	}
+	step.SetCondition(&status.Conditions, after.Generation, now, v1alpha1.ConditionReady, is, reason, message)
+	changes := step.ConditionEvents(obs.entitlement.Status.Conditions, status.Conditions, "Enforce", v1alpha1.ConditionEnforced, v1alpha1.ConditionReady)
+	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, obs.entitlement, after, changes, step.Wait("claims and namespaces may change", rereadAfter))
+}
+
+// ready returns the condition Ready of an Entitlement that is enforced: that of the first class that gives nothing.
+func ready(classes []v1alpha1.EntitledClassStatus) (metav1.ConditionStatus, string, string) {
+	for _, c := range classes {
+		if a := meta.FindStatusCondition(c.Conditions, v1alpha1.ConditionAvailable); a.Status != metav1.ConditionTrue {
+			return a.Status, a.Reason, "class " + c.Name + ": " + a.Message
+		}
+	}
+	return metav1.ConditionTrue, v1alpha1.ReasonReady, "every class has devices"
+}

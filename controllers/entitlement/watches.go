@@ -1,0 +1,60 @@
+package entitlement
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/step"
+)
+
+// watch adds the objects whose changes start a reconcile.
+func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
+	changed := predicate.Or(predicate.GenerationChangedPredicate{}, step.OnUpdate(hasOtherFinalizers))
+	return b.For(&v1alpha1.Entitlement{}, builder.WithPredicates(changed)).
+		// An Entitlement that was contradicted goes on when the older one is changed or gone.
+		Watches(&v1alpha1.Entitlement{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.NodeType{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(step.OnUpdate(hasOtherPromise))).
+		WatchesRawSource(r.Tenants.TenantSource(name, r.ofCluster))
+}
+
+func hasOtherFinalizers(before, after *v1alpha1.Entitlement) bool {
+	return len(before.Finalizers) != len(after.Finalizers)
+}
+
+// hasOtherPromise reports whether a NodeType may promise something else than before.
+func hasOtherPromise(before, after *v1alpha1.NodeType) bool {
+	return before.Generation != after.Generation || before.Status.StableRendering != after.Status.StableRendering
+}
+
+func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.requests(ctx, func(*v1alpha1.Entitlement) bool { return true })
+}
+
+func (r *Reconciler) ofCluster(tenant types.NamespacedName) []reconcile.Request {
+	return r.requests(context.Background(), func(e *v1alpha1.Entitlement) bool {
+		return e.Namespace == tenant.Namespace && e.Spec.TenantClusterRef.Name == tenant.Name
+	})
+}
+
+func (r *Reconciler) requests(ctx context.Context, matches func(*v1alpha1.Entitlement) bool) []reconcile.Request {
+	var list v1alpha1.EntitlementList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing Entitlements")
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		if matches(&list.Items[i]) {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return out
+}

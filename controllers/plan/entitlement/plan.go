@@ -1,0 +1,189 @@
+package entitlement
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/wellknown"
+)
+
+// Input is what the objects of one Entitlement follow from.
+type Input struct {
+	Entitlement *v1alpha1.Entitlement
+	// Promises are those of the NodeTypes, by name.
+	Promises map[string]Promise
+	// GateKeys are the keys of the gates of all NodeTypes, sorted.
+	GateKeys []string
+	// Guarded are the resources that only an entitlement gives, sorted; a name that ends in * is a prefix.
+	Guarded []string
+	// Namespaces of the tenant that exist, sorted.
+	Namespaces []string
+}
+
+// Class is a class of the Entitlement and what became of it.
+type Class struct {
+	v1alpha1.EntitledClass
+	// DeviceClass is the name of its DeviceClass; empty: it has none.
+	DeviceClass string
+	// Selector of the DeviceClass.
+	Selector string
+	// Reason and Problem say why the class gives nothing; empty: it does.
+	Reason, Problem string
+}
+
+// Plan is what the shared cluster must have.
+type Plan struct {
+	Classes []Class
+	// Objects are typed objects of Kubernetes with their TypeMeta, in the order in which they are written: no DeviceClass appears before what fences it.
+	Objects []any
+}
+
+type planner struct {
+	in      Input
+	classes []Class
+}
+
+// Make returns what the shared cluster must have for an Entitlement.
+func Make(in Input) Plan {
+	p := planner{in: in}
+	for _, c := range in.Entitlement.Spec.Classes {
+		class := Class{EntitledClass: c}
+		var offered []offer
+		offered, class.Reason, class.Problem = match(c, in.Promises)
+		if class.Problem == "" && c.Kind != v1alpha1.DeviceResource {
+			class.DeviceClass, class.Selector = DeviceClassName(in.Entitlement, c), selector(offered)
+		}
+		p.classes = append(p.classes, class)
+	}
+	objects := p.policies()
+	objects = append(objects, p.quotas()...)
+	return Plan{Classes: p.classes, Objects: append(objects, p.deviceClassObjects()...)}
+}
+
+// DeviceClassName returns the name of the DeviceClass of a class.
+func DeviceClassName(e *v1alpha1.Entitlement, c v1alpha1.EntitledClass) string {
+	return e.Spec.Tenant + "-" + c.Name
+}
+
+// deviceClasses returns the names of the DeviceClasses.
+func (p *planner) deviceClasses() []string {
+	var out []string
+	for _, c := range p.classes {
+		if c.DeviceClass != "" {
+			out = append(out, c.DeviceClass)
+		}
+	}
+	return out
+}
+
+// resources returns the resources that containers may ask for.
+func (p *planner) resources() []string {
+	var out []string
+	for _, c := range p.classes {
+		switch {
+		case c.Problem != "":
+		case c.Kind == v1alpha1.DeviceResource:
+			out = append(out, c.Resource)
+		default:
+			out = append(out, resourcev1.ResourceDeviceClassPrefix+c.DeviceClass)
+		}
+	}
+	return out
+}
+
+func (p *planner) claimPolicyName() string { return "ingot-claims-" + p.in.Entitlement.Spec.Tenant }
+func (p *planner) podPolicyName() string   { return "ingot-pods-" + p.in.Entitlement.Spec.Tenant }
+func (p *planner) quotaName() string       { return "ingot-" + p.in.Entitlement.Spec.Tenant }
+
+// meta returns the metadata of an object of this Entitlement.
+func (p *planner) meta(name string) metav1.ObjectMeta {
+	e := p.in.Entitlement
+	return metav1.ObjectMeta{Name: name, Labels: map[string]string{
+		v1alpha1.LabelEntitlement:                        string(e.UID),
+		cmp.Or(e.Spec.TenantLabel, v1alpha1.LabelTenant): e.Spec.Tenant,
+	}}
+}
+
+func (p *planner) quotas() []any {
+	hard := p.limits()
+	if len(hard) == 0 {
+		return nil
+	}
+	var out []any
+	for _, namespace := range p.in.Namespaces {
+		meta := p.meta(p.quotaName())
+		meta.Namespace = namespace
+		out = append(out, &corev1.ResourceQuota{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ResourceQuota"}, ObjectMeta: meta, Spec: corev1.ResourceQuotaSpec{Hard: hard},
+		})
+	}
+	return out
+}
+
+func (p *planner) limits() corev1.ResourceList {
+	hard := corev1.ResourceList{}
+	for _, c := range p.classes {
+		limit := *resource.NewQuantity(int64(c.Devices), resource.DecimalSI)
+		switch {
+		case c.Problem != "":
+		case c.Kind == v1alpha1.DeviceResource:
+			hard[corev1.ResourceName(corev1.DefaultResourceRequestsPrefix+c.Resource)] = limit
+		default:
+			hard[corev1.ResourceName(c.DeviceClass+corev1.ResourceClaimsPerClass)] = limit
+			hard[corev1.ResourceName(corev1.ResourceImplicitExtendedClaimsPerClass+c.DeviceClass)] = limit
+		}
+	}
+	return hard
+}
+
+func (p *planner) deviceClassObjects() []any {
+	var out []any
+	for _, c := range p.classes {
+		if c.DeviceClass == "" {
+			continue
+		}
+		out = append(out, &resourcev1.DeviceClass{
+			TypeMeta: metav1.TypeMeta{APIVersion: resourcev1.SchemeGroupVersion.String(), Kind: "DeviceClass"}, ObjectMeta: p.meta(c.DeviceClass),
+			Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: c.Selector}}}},
+		})
+	}
+	return out
+}
+
+// guardedAlways are the resources of GPUs and of DeviceClasses, which no NodeType needs to promise. Without them: a DeviceClass of a vendor's chart has the
+// extended resource nvidia.com/gpu, and a pod gets a whole GPU by that name where every NodeType promises devices of a DRA driver.
+var guardedAlways = []string{
+	resourcev1.ResourceDeviceClassPrefix + "*", wellknown.NVIDIAGPU + "*", wellknown.NVIDIAMIGPrefix + "*", wellknown.AMDDomain + "*", wellknown.IntelGPUDomain + "*", wellknown.HabanaDomain + "*",
+}
+
+// Guarded returns the resources that only an entitlement gives: those of GPUs and of DeviceClasses, and those that NodeTypes promise.
+func Guarded(promises map[string]Promise) []string {
+	out := slices.Clone(guardedAlways)
+	for _, promise := range promises {
+		for _, o := range offers(promise.Expectation) {
+			if o.kind == v1alpha1.DeviceResource {
+				out = append(out, o.resource)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// GateKeys returns the keys of the gates of NodeTypes, and the default one.
+func GateKeys(nodeTypes []v1alpha1.NodeType) []string {
+	keys := []string{v1alpha1.DefaultGateTaintKey}
+	for i := range nodeTypes {
+		if key := nodeTypes[i].Spec.Gate.TaintKey; key != "" {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}

@@ -1,0 +1,65 @@
+package entitlement
+
+import (
+	"fmt"
+	"math"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// Seen is what was found of one class in the shared cluster.
+type Seen struct {
+	Usage
+	Found
+	// Problem says why its selector cannot be used; empty: it can.
+	Problem string
+}
+
+// Report returns the status of the classes. seen is by DeviceClass; nil: the shared cluster cannot be asked, and what was known before stays.
+func Report(e *v1alpha1.Entitlement, classes []Class, namespaces int, seen map[string]Seen, now metav1.Time) []v1alpha1.EntitledClassStatus {
+	before := map[string]v1alpha1.EntitledClassStatus{}
+	for _, c := range e.Status.Classes {
+		before[c.Name] = c
+	}
+	var out []v1alpha1.EntitledClassStatus
+	for _, c := range classes {
+		row := before[c.Name]
+		row.Name, row.DeviceClass, row.Resource = c.Name, c.DeviceClass, c.Resource
+		if seen != nil {
+			s := seen[c.DeviceClass]
+			row.Entitled = int32(min(int64(c.Devices)*int64(namespaces), math.MaxInt32))
+			row.Allocated, row.Pending, row.Admitted = int32(s.Allocated), int32(s.Pending), int32(s.Admitted)
+		}
+		condition := availability(c, seen)
+		condition.ObservedGeneration, condition.LastTransitionTime = e.Generation, now
+		row.Conditions = append([]metav1.Condition(nil), row.Conditions...)
+		meta.SetStatusCondition(&row.Conditions, condition)
+		out = append(out, row)
+	}
+	return out
+}
+
+func availability(c Class, seen map[string]Seen) metav1.Condition {
+	out := metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse}
+	s := seen[c.DeviceClass]
+	switch {
+	case c.Problem != "":
+		out.Reason, out.Message = c.Reason, c.Problem
+	case seen == nil:
+		out.Status, out.Reason, out.Message = metav1.ConditionUnknown, v1alpha1.ReasonTenantUnreachable, "the shared cluster cannot be asked now: see the condition Enforced"
+	case c.DeviceClass == "":
+		out.Status, out.Reason, out.Message = metav1.ConditionTrue, v1alpha1.ReasonDevicesAvailable, "containers ask for "+c.Resource+", which nodes of the NodeType promise"
+	case s.Problem != "":
+		out.Reason, out.Message = v1alpha1.ReasonSelectsNothing, s.Problem
+	case s.Admitted > 0:
+		out.Status, out.Reason, out.Message = metav1.ConditionTrue, v1alpha1.ReasonDevicesAvailable, fmt.Sprintf("%d devices of admitted nodes match", s.Admitted)
+	case s.Gated > 0:
+		out.Reason, out.Message = v1alpha1.ReasonNodesNotAdmitted, fmt.Sprintf("%d devices match, and all are of nodes that are not admitted: ingot machines says why", s.Gated)
+	default:
+		out.Reason, out.Message = v1alpha1.ReasonSelectsNothing, fmt.Sprintf("no device in the shared cluster matches: are nodes of NodeType %s there, and does their driver publish? kubectl get resourceslices", c.NodeTypeRef.Name)
+	}
+	return out
+}
