@@ -48,6 +48,7 @@ func newRootCommand() *cobra.Command {
 		fleet.MachinesCommand(),
 		fleet.WhyCommand(),
 		fleet.HostsCommand(),
+		fleet.EntitlementsCommand(),
 		fleet.UsersCommand(),
 		drain.Command(),
 		rollout.Command(simulate.Command()),

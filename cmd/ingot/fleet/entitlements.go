@@ -1,0 +1,115 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot/connect"
+)
+
+// EntitlementRow is a class of an Entitlement as `ingot entitlements -o json` prints it.
+type EntitlementRow struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Tenant    string `json:"tenant"`
+	Cluster   string `json:"cluster"`
+	// Enforced: the shared cluster refuses what the tenant is not entitled to.
+	Enforced bool `json:"enforced"`
+	// Class of the Entitlement; empty: it has none.
+	Class string `json:"class,omitempty"`
+	// Gives is the DeviceClass that claims name, or the resource that containers ask for; empty: neither.
+	Gives     string `json:"gives,omitempty"`
+	Entitled  int32  `json:"entitled"`
+	Allocated int32  `json:"allocated"`
+	Pending   int32  `json:"pending"`
+	// Admitted is how many devices of admitted nodes match, whoever has them.
+	Admitted int32 `json:"admitted"`
+	// Problem is why it is not enforced, or why the class gives nothing.
+	Problem string `json:"problem,omitempty"`
+}
+
+// EntitlementsCommand is `ingot entitlements`.
+func EntitlementsCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "entitlements", Short: "List what the tenants of shared clusters may ask for, have and wait for; what needs a look comes first", Args: cobra.NoArgs,
+	}
+	flags := connect.AddFlags(c)
+	c.RunE = queryCommand(flags, func(ctx context.Context, k client.Client, _ time.Time, _ []string) (any, [][]string, error) {
+		var list v1alpha1.EntitlementList
+		if err := k.List(ctx, &list, client.InNamespace(flags.Namespace())); err != nil {
+			return nil, nil, fmt.Errorf("list Entitlements: %w", err)
+		}
+		rows := EntitlementRows(list.Items)
+		return rows, entitlementTable(rows), nil
+	})
+	return c
+}
+
+// EntitlementRows returns a row for each class, and one for an Entitlement without classes: first those with a problem, then the others by name.
+func EntitlementRows(entitlements []v1alpha1.Entitlement) []EntitlementRow {
+	rows := []EntitlementRow{}
+	for i := range entitlements {
+		e := &entitlements[i]
+		row := EntitlementRow{Namespace: e.Namespace, Name: e.Name, Tenant: e.Spec.Tenant, Cluster: e.Spec.TenantClusterRef.Name}
+		row.Enforced, row.Problem = isTrue(e.Status.Conditions, v1alpha1.ConditionEnforced)
+		if len(e.Status.Classes) == 0 {
+			rows = append(rows, row)
+		}
+		for _, class := range e.Status.Classes {
+			row := row
+			row.Class, row.Gives = class.Name, cmp.Or(class.DeviceClass, class.Resource)
+			row.Entitled, row.Allocated, row.Pending, row.Admitted = class.Entitled, class.Allocated, class.Pending, class.Admitted
+			if row.Enforced {
+				_, row.Problem = isTrue(class.Conditions, v1alpha1.ConditionAvailable)
+			}
+			rows = append(rows, row)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b EntitlementRow) int {
+		return cmp.Or(compareProblem(a, b), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Class, b.Class))
+	})
+	return rows
+}
+
+func compareProblem(a, b EntitlementRow) int {
+	switch {
+	case (a.Problem == "") == (b.Problem == ""):
+		return 0
+	case a.Problem != "":
+		return -1
+	}
+	return 1
+}
+
+// isTrue reports whether a condition is True, and otherwise why not.
+func isTrue(conditions []metav1.Condition, name string) (is bool, why string) {
+	switch c := meta.FindStatusCondition(conditions, name); {
+	case c == nil:
+		return false, "no manager has looked at it yet"
+	case c.Status != metav1.ConditionTrue:
+		return false, c.Reason + ": " + c.Message
+	}
+	return true, ""
+}
+
+// entitlementTable returns the table for a terminal.
+func entitlementTable(rows []EntitlementRow) [][]string {
+	out := [][]string{{"NAMESPACE", "TENANT", "CLUSTER", "CLASS", "GIVES", "ENTITLED", "ALLOCATED", "PENDING", "ADMITTED", "PROBLEM"}}
+	for _, r := range rows {
+		number := func(n int32) string { return strconv.Itoa(int(n)) }
+		out = append(out, []string{
+			r.Namespace, r.Tenant, r.Cluster, orDash(r.Class), orDash(r.Gives), number(r.Entitled), number(r.Allocated), number(r.Pending), number(r.Admitted), orDash(r.Problem),
+		})
+	}
+	return out
+}
