@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/pem"
 	"fmt"
 	"net"
@@ -113,6 +114,7 @@ func TestARequestThatBreaksOneRuleIsLeft(t *testing.T) {
 		"no node's group":               {func(r *Request, _ *pkcs10, _ *Machine) { r.Groups = []string{"system:authenticated"} }, "expected a user of the group system:nodes"},
 		"the usage of a client":         {func(r *Request, _ *pkcs10, _ *Machine) { r.Usages = append(r.Usages, certificatesv1.UsageClientAuth) }, `"client auth"`},
 		"a usage is missing":            {func(r *Request, _ *pkcs10, _ *Machine) { r.Usages = r.Usages[:1] }, `seen "server auth"`},
+		"a usage too many":              {func(r *Request, _ *pkcs10, _ *Machine) { r.Usages = append(r.Usages, r.Usages[0]) }, "expected the usages"},
 		"a usage is there twice":        {func(r *Request, _ *pkcs10, _ *Machine) { r.Usages[0] = r.Usages[1] }, "expected the usages"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,6 +127,24 @@ func TestARequestThatBreaksOneRuleIsLeft(t *testing.T) {
 				t.Errorf("%+v", d)
 			}
 		})
+	}
+}
+
+// TestAnAddressHasOneForm: an IPv4 address that is written as an IPv6 one is looked up among those of other hosts as well.
+func TestAnAddressHasOneForm(t *testing.T) {
+	address := net.ParseIP("10.20.4.17")
+	names, err := asn1.Marshal([]asn1.RawValue{{Class: asn1.ClassContextSpecific, Tag: 7, Bytes: address.To16()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, m := kubelets(), machine()
+	p.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 17}, Value: names}}
+	if d := Decide(now, m, []Request{request(t, p)}); d.Approve == nil {
+		t.Errorf("of its own host: %+v", d)
+	}
+	m.Elsewhere[netip.MustParseAddr("10.20.4.17")] = "server-2"
+	if d := Decide(now, m, []Request{request(t, p)}); d.Approve != nil || !strings.Contains(d.Message, "server-2 as well") {
+		t.Errorf("of two hosts: %+v", d)
 	}
 }
 
