@@ -14,8 +14,8 @@ import (
 )
 
 // TestAVirtualServerBecomesANodeAndIsErased drives a server with real firmware through its life by UEFI PXE: an image with another digest than
-// promised, a power cut during the write, an installation, cloud-init, a kubelet that joins, the verdict, a tenant's pod with a device, and the
-// erase after its release.
+// promised, a power cut during the write, an installation, cloud-init, a kubelet that joins, a probe of its device, the verdict, a tenant's pod with the device, and
+// the erase after its release.
 func TestAVirtualServerBecomesANodeAndIsErased(t *testing.T) {
 	s := newSite(t, variant{isForNodes: true})
 
@@ -38,6 +38,7 @@ func TestAVirtualServerBecomesANodeAndIsErased(t *testing.T) {
 	s.mustNotBoot("after a power cut")
 	p := s.awaitPowerOn()
 	s.awaitNode("node-1", p)
+	s.checkProbe("node-1")
 	s.awaitWorkload()
 	p.note("pod")
 	p.print()

@@ -109,6 +109,7 @@ func (s *site) nodeTypeWithDevice(image string) *v1alpha1.NodeType {
 		Presentation: v1alpha1.Presentation{Mode: v1alpha1.ModePassthrough},
 	}
 	out.Spec.Validation.Settle = &metav1.Duration{Duration: time.Second}
+	out.Spec.Validation.Probe = &v1alpha1.ProbeSpec{Kind: v1alpha1.ProbeCommand, Image: guestImage, Command: []string{"/guest", "probe"}}
 	out.Spec.UserData = fmt.Sprintf(`#cloud-config
 write_files:
 - path: /etc/cni/net.d/10-pods.conflist
@@ -242,6 +243,27 @@ func (s *site) awaitMachine(machine string, phase v1alpha1.MachinePhase) {
 		}
 		return nil
 	})
+}
+
+// checkProbe checks what the verdict says of the pod that used the node's device before the gate was lifted, and that nothing of that pod is left.
+func (s *site) checkProbe(machine string) {
+	s.t.Helper()
+	m := &v1alpha1.Machine{}
+	if err := s.client.Get(s.t.Context(), client.ObjectKey{Namespace: team, Name: machine}, m); err != nil {
+		s.t.Fatal(err)
+	}
+	seen := map[string]v1alpha1.Check{}
+	for _, c := range m.Status.Verdict.Checks {
+		seen[c.Name] = c
+	}
+	device, user := seen["probe/"+deviceName+"/1-device"], seen["probe/"+deviceName+"/2-user"]
+	if device.Result != v1alpha1.CheckPass || device.Observed != "1048576 bytes of memory" || user.Result != v1alpha1.CheckPass || user.Observed != "65534" {
+		s.t.Errorf("the probe found %+v and %+v among %+v", device, user, m.Status.Verdict.Checks)
+	}
+	var left corev1.PodList
+	if err := s.env.TenantClient.List(s.t.Context(), &left, client.HasLabels{v1alpha1.LabelProbe}); err != nil || len(left.Items) > 0 {
+		s.t.Errorf("%d pods of the probe are left, error %v", len(left.Items), err)
+	}
 }
 
 // awaitWorkload waits for the end of the tenant's pod and for what its device has computed.

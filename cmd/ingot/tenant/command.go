@@ -50,7 +50,7 @@ be mended.
 
 --tenant-side prints what must be applied in the tenant's cluster instead.
 --file names NodeTypes and OSImages that the tenant will use: their kubelets, gates
-and presentations are checked as well.
+and presentations are checked as well, and the rights that their validation.probe needs.
 --serving-certificates asks for the rights to approve the certificates that kubelets
 serve with, and has the TenantCluster say so.
 --join says how nodes will join. --try-join makes a bootstrap token in the tenant's

@@ -101,6 +101,11 @@ func (w requirements) gateKeys() []string {
 	return slices.Compact(keys)
 }
 
+// hasProbe reports whether a pod uses the devices of a NodeType's nodes before they are admitted.
+func (w requirements) hasProbe() bool {
+	return slices.ContainsFunc(w.nodeTypes, func(n v1alpha1.NodeType) bool { return n.Spec.Validation.Probe != nil })
+}
+
 // nodeTypesWithDRA returns the names of the NodeTypes whose GPUs are published in ResourceSlices.
 func (w requirements) nodeTypesWithDRA() []string {
 	var names []string

@@ -2,6 +2,7 @@ package tenant
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,6 +16,8 @@ import (
 const (
 	rbacGroup = "rbac.authorization.k8s.io"
 	rbacAPI   = rbacGroup + "/v1"
+	// resourceGroup has what DRA drivers publish and pods claim.
+	resourceGroup = "resource.k8s.io"
 	// tokenNamespace is where the API server looks for bootstrap tokens.
 	tokenNamespace = "kube-system"
 	// roleName of the roles that the tenant grants.
@@ -41,8 +44,8 @@ var rights = []right{
 	{"policy", "poddisruptionbudgets", []string{"list"}, "", "name the budgets that keep pods on a node", "", false},
 	{"", "pods/eviction", []string{"create"}, "", "drain a node", "", false},
 	{"apps", "daemonsets", []string{"get", "list"}, "", "drain a node, and name DaemonSets that the gate keeps off", "", false},
-	{"resource.k8s.io", "resourceslices", []string{"get", "list", "watch"}, "", "judge the devices of a node", "", false},
-	{"resource.k8s.io", "deviceclasses", []string{"get", "list"}, "", "judge whether a node's devices can be asked for", "", false},
+	{resourceGroup, "resourceslices", []string{"get", "list", "watch"}, "", "judge the devices of a node", "", false},
+	{resourceGroup, "deviceclasses", []string{"get", "list"}, "", "judge whether a node's devices can be asked for", "", false},
 	// A Role in a namespace gives the right to get that Namespace.
 	{"", "namespaces", []string{"get"}, tokenNamespace, "tell the cluster from another one, by the uid of its Namespace kube-system", "", false},
 	{"", "secrets", []string{"create", "list", "patch", "delete"}, tokenNamespace, "give a joining node its bootstrap token, and take it back", "", false},
@@ -61,8 +64,8 @@ var servingRights = []right{
 var entitlementRights = []right{
 	{"", "namespaces", []string{"list"}, "", "find the namespaces of a tenant", "", false},
 	{"", "resourcequotas", ownedVerbs, "", "limit the devices of each namespace of a tenant", "", false},
-	{"resource.k8s.io", "deviceclasses", ownedVerbs, "", "make the classes that a tenant may ask for", "", false},
-	{"resource.k8s.io", "resourceclaims", []string{"list"}, "", "count the devices that a tenant has", "", false},
+	{resourceGroup, "deviceclasses", ownedVerbs, "", "make the classes that a tenant may ask for", "", false},
+	{resourceGroup, "resourceclaims", []string{"list"}, "", "count the devices that a tenant has", "", false},
 	{"admissionregistration.k8s.io", "validatingadmissionpolicies", ownedVerbs, "", "refuse what a tenant is not entitled to", "", false},
 	{"admissionregistration.k8s.io", "validatingadmissionpolicybindings", ownedVerbs, "", "refuse it in the namespaces of the tenant", "", false},
 }
@@ -70,16 +73,27 @@ var entitlementRights = []right{
 // ownedVerbs are what the manager does with objects that it keeps by server-side apply.
 var ownedVerbs = []string{"get", "list", "create", "patch", "delete"}
 
+// probeRights are those that it needs besides where a NodeType has validation.probe. With resource.k8s.io are those for devices of a DRA driver.
+var probeRights = []right{
+	{"", "pods", []string{"get", "create", "delete"}, metav1.NamespaceDefault, "use a node's devices once before it is admitted (validation.probe)", "", false},
+	{resourceGroup, "resourceclaims", []string{"create", "delete"}, metav1.NamespaceDefault, "claim a node's devices for that (validation.probe)", "", false},
+}
+
 // neededRights returns the rights that the manager needs in this tenant's cluster.
 func (t *tenant) neededRights() []right {
-	out := rights
+	needed := slices.Clone(rights)
 	if t.servingCertificates {
-		out = slices.Concat(out, servingRights)
+		needed = append(needed, servingRights...)
 	}
 	if t.entitlements {
-		out = slices.Concat(out, entitlementRights)
+		needed = append(needed, entitlementRights...)
 	}
-	return out
+	for _, r := range probeRights {
+		if t.requirements.hasProbe() && (r.group != resourceGroup || len(t.requirements.nodeTypesWithDRA()) > 0) {
+			needed = append(needed, r)
+		}
+	}
+	return needed
 }
 
 // checkRights checks each right of the kubeconfig's user. When one is missing, the grants have all of them.
@@ -145,7 +159,7 @@ func (t *tenant) isAllowed(ctx context.Context, r right, verb string) (bool, err
 	return review.Status.Allowed, nil
 }
 
-// roleObjects returns a ClusterRole and a Role with rights, and their bindings.
+// roleObjects returns a ClusterRole with rights, a Role for each namespace that some are for, and their bindings.
 func roleObjects(granted []right, subject map[string]any) []cli.Object {
 	rules := map[string][]any{}
 	for _, r := range granted {
@@ -156,7 +170,7 @@ func roleObjects(granted []right, subject map[string]any) []cli.Object {
 		rules[r.namespace] = append(rules[r.namespace], rule)
 	}
 	var out []cli.Object
-	for _, namespace := range []string{"", tokenNamespace} {
+	for _, namespace := range slices.Sorted(maps.Keys(rules)) {
 		kind, metadata := "ClusterRole", map[string]any{"name": roleName}
 		if namespace != "" {
 			kind, metadata = "Role", map[string]any{"name": roleName, "namespace": namespace}

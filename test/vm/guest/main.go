@@ -3,6 +3,7 @@
 //	guest                            waits, as the container that holds a pod together does
 //	guest plugin RESOURCE VENDOR:ID  is a device plugin for the devices on the PCI bus with these ids
 //	guest compute                    has the device of its pod compute, and says what came out
+//	guest probe                      reports whether its pod has a device, as the command of a NodeType's probe
 package main
 
 import (
@@ -31,6 +32,8 @@ func run(ctx context.Context, args []string) error {
 		return advertise(ctx, args[1], args[2])
 	case len(args) == 1 && args[0] == "compute":
 		return compute()
+	case len(args) == 1 && args[0] == "probe":
+		return probe()
 	}
 	return fmt.Errorf("unknown arguments %q", args)
 }
