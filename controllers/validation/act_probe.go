@@ -3,6 +3,7 @@ package validation
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -21,7 +22,7 @@ func (r *Reconciler) actOnProbe(ctx context.Context, obs observation, m *v1alpha
 	if !p.isNeeded || p.decision.Action == probe.Keep {
 		return nil
 	}
-	act := createProbe
+	act := r.createProbe
 	if p.decision.Action == probe.Delete {
 		act = deleteProbe
 	}
@@ -43,8 +44,16 @@ func deleteProbe(ctx context.Context, obs observation, p probing) error {
 	return client.IgnoreNotFound(obs.tenant.Delete(ctx, pod, client.GracePeriodSeconds(0)))
 }
 
-// createProbe makes the pod before the claim that it waits for, for the same reason.
-func createProbe(ctx context.Context, obs observation, p probing) error {
+// createProbe makes the pod before the claim that it waits for, for the same reason. It counts the tenant's probes again, one Machine at a time. Without it: a NodePool
+// of forty nodes joins, all of them are judged at once, none sees the pod of another, and forty images are pulled at once.
+func (r *Reconciler) createProbe(ctx context.Context, obs observation, p probing) error {
+	turn, _ := r.probeTurns.LoadOrStore(obs.key, &sync.Mutex{})
+	turn.(*sync.Mutex).Lock()
+	defer turn.(*sync.Mutex).Unlock()
+	others, err := countProbes(ctx, obs, p.pod.Namespace)
+	if err != nil || others >= probe.MaxPods {
+		return err
+	}
 	pod, claim := newProbe(obs.node, p, obs.nodeType.Validation.Probe)
 	if err := obs.tenant.Create(ctx, pod); err != nil && !apierrors.IsAlreadyExists(err) {
 		return err

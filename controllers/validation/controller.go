@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -45,6 +46,8 @@ type Reconciler struct {
 	shares           tenantaccess.Shares
 	daemonSetCache   callCache[types.NamespacedName, []appsv1.DaemonSet]
 	deviceClassCache callCache[classKey, verdict.DeviceClass]
+	// probeTurns has a *sync.Mutex for each TenantCluster, under which its probes are counted and made.
+	probeTurns sync.Map
 }
 
 // SetupWithManager starts the controller with the manager.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/probe"
 )
 
 // TestANodeIsAdmittedAfterItsDevicesWereUsed has the real scheduler, which binds the pod to the gated node; the test plays the container.
@@ -129,6 +131,36 @@ func TestAProbeClaimsDevicesOfAClass(t *testing.T) {
 	m.expect("settled", false, true, v1alpha1.ReasonValidated)
 	if c := m.check("probe/gpu.nvidia.com/1-nccl"); c.Observed != "412 GB/s" {
 		t.Errorf("%+v", c)
+	}
+}
+
+// TestNoMoreProbesRunThanMay makes the probes of many nodes at the same time, each of which was decided on before there was one.
+func TestNoMoreProbesRunThanMay(t *testing.T) {
+	w := start(t)
+	access, err := w.r.Tenants.For(w.tenant)
+	must(t, err)
+	obs := observation{key: w.tenant, tenant: access.Client}
+	obs.nodeType.Validation.Probe = &v1alpha1.ProbeSpec{Kind: v1alpha1.ProbeNvidiaSMI, Image: "cuda"}
+	var group sync.WaitGroup
+	var nodes []observation
+	for i := range 3 * probe.MaxPods {
+		obs := obs
+		obs.node = w.join(t, fmt.Sprintf("node-%d", i), true).node()
+		nodes = append(nodes, obs)
+	}
+	for _, obs := range nodes {
+		group.Go(func() {
+			p := probing{pod: probePod(obs.node), decision: probe.Decision{Target: probe.Target{Name: string(gpu), Count: 8}}}
+			if err := w.r.createProbe(context.Background(), obs, p); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	var pods corev1.PodList
+	must(t, w.c.List(context.Background(), &pods, client.HasLabels{v1alpha1.LabelProbe}))
+	if len(pods.Items) != probe.MaxPods {
+		t.Errorf("%d probes run, expected %d", len(pods.Items), probe.MaxPods)
 	}
 }
 
