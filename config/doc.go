@@ -6,5 +6,5 @@ import "embed"
 
 // Files are the manifests: crd, rbac, policy, webhook, boot, samples.
 //
-//go:embed crd rbac policy webhook boot samples
+//go:embed crd rbac metal3/rbac policy webhook boot samples
 var Files embed.FS

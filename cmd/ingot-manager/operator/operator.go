@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -217,10 +218,13 @@ func newBootKey(mgr ctrl.Manager, s settings.Settings) *bootKey {
 	}
 }
 
+// noBootURL is that of a manager whose settings have none. It serves no boots, so that no server is told.
+const noBootURL = "http://boot.invalid"
+
 func newBootService(mgr ctrl.Manager, s settings.Settings, store netboot.Store, key *bootKey, tls bootTLS, logs *agentlogs.Keeper, book *strangerbook.Book, log *slog.Logger) (*bootServer, error) {
 	amd64 := bootFiles(s.Boot)
 	options := netboot.Options{
-		Store: store, Key: key.get, BaseURL: s.Boot.URL, HostSettings: bootSettingsOfHost(mgr.GetCache(), tls.port), Files: os.DirFS(s.Boot.Files), Kernel: amd64.Kernel, Initrd: amd64.Initrd,
+		Store: store, Key: key.get, BaseURL: cmp.Or(s.Boot.URL, noBootURL), HostSettings: bootSettingsOfHost(mgr.GetCache(), tls.port), Files: os.DirFS(s.Boot.Files), Kernel: amd64.Kernel, Initrd: amd64.Initrd,
 		KernelArguments: s.Boot.KernelArguments, Log: log.With("logger", "boot"), ProgressInterval: s.Boot.ProgressInterval.Duration,
 		Timeouts: s.InstallerTimeouts(), Count: sessions.CountBootEvent, Logs: logs, Media: amd64.Media, Program: amd64.Program, ARM64: bootFilesARM64(s.Boot),
 		NoteStranger: func(mac, address string) {

@@ -103,7 +103,7 @@ type Webhook struct {
 type Boot struct {
 	// Address to listen on; "0": this manager serves no boots, because `ingot-manager --only=boot` does at each site.
 	Address string `json:"address"`
-	// URL is where servers reach it, unless their NodeProvider says otherwise.
+	// URL is where servers reach it, unless their NodeProvider says otherwise. It may be empty where Address is "0".
 	URL string `json:"url"`
 	// HostNamespaces are the only ones whose hosts are answered, where the boot service runs alone (--only=boot): a host namespace belongs to one
 	// NodeProvider. The service needs its rights in these only. Empty: all.
@@ -246,7 +246,7 @@ func (s Settings) validate() error {
 		{s.Boot.TLS.AuthoritySecret == "", "boot.tls.authoritySecret", "", "the name of a Secret in the manager's own namespace"},
 		{s.Boot.TLS.CertificateSecret == "" || s.Boot.TLS.CertificateSecret == s.Boot.TLS.AuthoritySecret, "boot.tls.certificateSecret", s.Boot.TLS.CertificateSecret,
 			"the name of another Secret in the manager's own namespace"},
-		{!isURL(s.Boot.URL), "boot.url", s.Boot.URL, "the URL where servers reach boot.address, such as http://10.20.0.2:8090"},
+		{!s.Boot.hasUsableURL(), "boot.url", s.Boot.URL, "the URL where servers reach boot.address, such as http://10.20.0.2:8090"},
 		{!slices.Contains([]string{"debug", "info", "warn", "error"}, s.Log.Level), "log.level", s.Log.Level, "debug, info, warn or error"},
 		{!slices.Contains([]string{"json", "text"}, s.Log.Format), "log.format", s.Log.Format, "json or text"},
 		{s.Concurrency < 1 || s.Concurrency > 256, "concurrency", fmt.Sprint(s.Concurrency), "1 to 256"},
@@ -266,6 +266,11 @@ func (s Settings) validate() error {
 func isListenAddress(address string) bool {
 	_, _, err := net.SplitHostPort(address)
 	return err == nil
+}
+
+// hasUsableURL reports whether servers can be told where the boot service is, or there is none.
+func (b Boot) hasUsableURL() bool {
+	return isURL(b.URL) || b.Address == "0" && b.URL == ""
 }
 
 func isURL(text string) bool {
