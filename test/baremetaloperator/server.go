@@ -11,6 +11,8 @@ import (
 type Deployment struct {
 	// URL is that of the image.
 	URL string
+	// Checksum is ALGORITHM:DIGEST of the image, and Format that of its file, as the host has them.
+	Checksum, Format string
 	// UserData, NetworkData and MetaData are the contents of the config drive.
 	UserData, NetworkData, MetaData []byte
 }

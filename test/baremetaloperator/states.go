@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
@@ -272,7 +273,7 @@ func (o *Operator) provision(ctx context.Context, r *round) (outcome, error) {
 
 // deployment reads the Secrets of the config drive.
 func (o *Operator) deployment(ctx context.Context, r *round) (Deployment, error) {
-	d := Deployment{URL: r.Spec.Image.URL}
+	d := Deployment{URL: r.Spec.Image.URL, Checksum: string(r.Spec.Image.ChecksumType) + ":" + r.Spec.Image.Checksum, Format: ptr.Deref(r.Spec.Image.DiskFormat, "raw")}
 	for _, part := range []struct {
 		ref  *corev1.SecretReference
 		key  string

@@ -31,8 +31,15 @@ type Request struct {
 	At time.Time
 	// Resource, Subresource (empty for none) and Verb are those of the request.
 	Resource, Subresource, Verb string
+	// Namespace and Name are those of the object. Name is empty in a list, and Namespace for objects without one.
+	Namespace, Name string
 	// Code is the HTTP status of the answer.
 	Code int
+}
+
+// String returns the verb and the object.
+func (r Request) String() string {
+	return strings.TrimSpace(strings.Join([]string{r.Verb, strings.TrimSuffix(r.Resource+"/"+r.Subresource, "/"), strings.TrimPrefix(r.Namespace+"/"+r.Name, "/")}, " "))
 }
 
 // IsMutating reports whether the verb is one that changes objects.
@@ -46,6 +53,8 @@ type auditEvent struct {
 	ObjectRef struct {
 		Resource    string `json:"resource"`
 		Subresource string `json:"subresource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
 	} `json:"objectRef"`
 	User struct {
 		Username string `json:"username"`
@@ -105,7 +114,8 @@ func readAuditLog(file, user string, each func(Request)) error {
 			continue // the line that is being written now
 		}
 		if e.Stage == "ResponseComplete" && e.User.Username == user {
-			each(Request{At: e.Received, Resource: e.ObjectRef.Resource, Subresource: e.ObjectRef.Subresource, Verb: e.Verb, Code: e.ResponseStatus.Code})
+			o := e.ObjectRef
+			each(Request{At: e.Received, Resource: o.Resource, Subresource: o.Subresource, Verb: e.Verb, Namespace: o.Namespace, Name: o.Name, Code: e.ResponseStatus.Code})
 		}
 	}
 	return errors.Join(lines.Err(), f.Close())

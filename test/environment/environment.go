@@ -246,6 +246,22 @@ func (e *Environment) InstallIngot(ctx context.Context) error {
 	return nil
 }
 
+// UseMetal3 gives the manager the rights and the settings of config/metal3, and no others. It is called after InstallIngot and before StartManager.
+func (e *Environment) UseMetal3(ctx context.Context) error {
+	rights, err := ReadManifests(config.Files, "metal3/rbac")
+	if err != nil {
+		return err
+	}
+	before := e.ChangeSettings
+	e.ChangeSettings = func(s *settings.Settings) {
+		s.Boot.Address, s.Boot.URL, s.Boot.TLS.Address = "0", "", "0"
+		if before != nil {
+			before(s)
+		}
+	}
+	return Apply(ctx, e.ManagementClient, rights)
+}
+
 // RackManifests returns the BareMetalHosts of the servers and the Secrets of their BMCs.
 func (e *Environment) RackManifests(namespace string) ([]*unstructured.Unstructured, error) {
 	text, err := e.Rack.Manifests(namespace)

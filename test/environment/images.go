@@ -2,6 +2,8 @@ package environment
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +15,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/imagebuilder/pack"
 	"github.com/ingot-dev/ingot/imagebuilder/ramdisk"
 )
 
@@ -126,6 +132,42 @@ func (w *slowWriter) Write(p []byte) (int, error) {
 		}
 	}
 	return done, nil
+}
+
+// DecompressImage writes the disk image beside the compressed one and returns the OSImage of it, for installers that take raw images alone.
+func DecompressImage(packed pack.Result) (v1alpha1.OSImage, error) {
+	image := packed.OSImage
+	if err := writeRaw(packed.Path, &image); err != nil {
+		return image, fmt.Errorf("decompress image %s: %w", image.Name, err)
+	}
+	return image, nil
+}
+
+// compressedSuffix is that of the file names of packed images.
+const compressedSuffix = ".zst"
+
+func writeRaw(path string, image *v1alpha1.OSImage) error {
+	in, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	reader, err := zstd.NewReader(in)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	out, err := os.Create(strings.TrimSuffix(path, compressedSuffix))
+	if err != nil {
+		return err
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(out, sum), reader); err != nil {
+		return errors.Join(err, out.Close())
+	}
+	image.Spec.URL = strings.TrimSuffix(image.Spec.URL, compressedSuffix)
+	image.Spec.Format, image.Spec.Checksum = v1alpha1.FormatRaw, "sha256:"+hex.EncodeToString(sum.Sum(nil))
+	return out.Close()
 }
 
 // RebuildTree changes the tree to that of the next image: the same software, built again.

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -213,6 +212,5 @@ func (d *demo) isHostReturned(s observation.Observation) bool {
 	if h == nil || h.Status.Provisioning.State != metal3.StateAvailable || h.Spec.ConsumerRef != nil || h.Status.PoweredOn {
 		return false
 	}
-	r, ok := s.Records[types.NamespacedName{Namespace: h.Namespace, Name: h.Name}]
-	return ok && r.Status.Erased != nil && r.Status.Installed == nil
+	return d.provider().isErased(s, h)
 }

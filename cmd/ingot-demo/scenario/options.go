@@ -32,6 +32,8 @@ type Options struct {
 	Break string
 	// Samples replaces the built-in samples; nil: the built-in ones.
 	Samples fs.FS
+	// Provider is the kind of the NodeProvider, a name of providers; empty: redfish.
+	Provider string
 	// Timeout is the time-out of each step.
 	Timeout time.Duration
 	// Out receives the output.
@@ -49,6 +51,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("--hide-gpus %d: expected 0 to %d, the servers of the first pool that are not broken anyway", o.HideGPUs, o.wholeGPUServers()-2)
 	case o.Break != "" && migDefects[o.Break] == nil:
 		return fmt.Errorf("--break %s: expected one of %s", o.Break, strings.Join(slices.Sorted(maps.Keys(migDefects)), ", "))
+	case o.Provider != "" && providers[o.Provider].serve == nil:
+		return fmt.Errorf("--provider %s: expected one of %s", o.Provider, strings.Join(slices.Sorted(maps.Keys(providers)), ", "))
 	case o.Timeout <= 0:
 		return fmt.Errorf("--timeout %s: expected more than 0", o.Timeout)
 	}

@@ -28,6 +28,9 @@ const ballast = 24 << 20
 // imageRate is the rate at which each server downloads its image at the default speed, in bytes per second.
 const imageRate = 12 << 20
 
+// rawImageFactor is how many times larger an image is that is not compressed, about.
+const rawImageFactor = 12
+
 // startClusters starts the control planes and writes the files of the boot service.
 func (d *demo) startClusters(ctx context.Context) error {
 	files, err := d.sampleFiles()
@@ -63,7 +66,11 @@ func (d *demo) packImages(ctx context.Context, name string) ([]*unstructured.Uns
 		return nil, err
 	}
 	var err error
-	if d.env.Images, err = environment.ServeImages(environment.Loopback, out, int(imageRate*d.options.Speed/DefaultSpeed)); err != nil {
+	rate := int(imageRate * d.options.Speed / DefaultSpeed)
+	if d.provider().takesRawImages {
+		rate *= rawImageFactor
+	}
+	if d.env.Images, err = environment.ServeImages(environment.Loopback, out, rate); err != nil {
 		return nil, err
 	}
 	d.images = [3]string{name, name + "-2", name + "-3"}
@@ -99,6 +106,11 @@ func (d *demo) packImage(ctx context.Context, tree, out, name string) (*unstruct
 	}
 	result.OSImage.Name = name
 	d.screen.Note("packed %s: %.1f MB, %s", name, float64(result.SizeBytes)/1e6, result.Checksum[:19])
+	if d.provider().takesRawImages {
+		if result.OSImage, err = environment.DecompressImage(result); err != nil {
+			return nil, err
+		}
+	}
 	return toUnstructured(&result.OSImage)
 }
 
@@ -106,6 +118,9 @@ func (d *demo) packImage(ctx context.Context, tree, out, name string) (*unstruct
 func (d *demo) applySamples(ctx context.Context) error {
 	d.screen.Step("applying CRDs and config/samples")
 	if err := d.env.InstallIngot(ctx); err != nil {
+		return err
+	}
+	if err := d.provider().install(ctx, d); err != nil {
 		return err
 	}
 	files, err := d.sampleFiles()
@@ -177,7 +192,6 @@ func (d *demo) adaptSamples(ctx context.Context, samples []*unstructured.Unstruc
 		value any
 		field []string
 	}{
-		{"NodeProvider", d.env.BootAddress, []string{"spec", "redfish", "netboot", "address"}},
 		{"NodePool", int64(0), []string{"spec", "replicas"}},
 		{"NodeType", "20s", []string{"spec", "validation", "timeout"}},
 		{"NodeType", "3s", []string{"spec", "validation", "settle"}},
@@ -187,7 +201,7 @@ func (d *demo) adaptSamples(ctx context.Context, samples []*unstructured.Unstruc
 			return nil, err
 		}
 	}
-	return append(samples, images[1:]...), nil
+	return append(samples, images[1:]...), d.provider().adapt(d, samples)
 }
 
 // tenant returns the tenant with the name, or nil.
@@ -233,7 +247,7 @@ func (d *demo) storeKubeconfig(ctx context.Context, c *v1alpha1.TenantCluster, t
 
 // registerServers starts the rack and the manager, registers the servers, and asserts that all become available.
 func (d *demo) registerServers(ctx context.Context) error {
-	d.screen.Step("racking %d servers with 8 x H100 or H200 each, powered off; starting ingot-manager", d.options.Servers)
+	d.screen.Step("racking %d servers with 8 x H100 or H200 each, powered off; starting %s", d.options.Servers, d.provider().programs)
 	specs, err := serverSpecs(d.options)
 	if err != nil {
 		return err
@@ -249,9 +263,8 @@ func (d *demo) registerServers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ca := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.fleet.hostNamespace, Name: "bmc-ca"}, Data: map[string][]byte{"ca.crt": d.env.Rack.CA()}}
-	if err := d.env.ManagementClient.Create(ctx, ca); err != nil {
-		return fmt.Errorf("store the BMCs' CA: %w", err)
+	if err := d.provider().serve(ctx, d); err != nil {
+		return err
 	}
 	if err := environment.Apply(ctx, d.env.ManagementClient, hosts); err != nil {
 		return err
@@ -269,7 +282,7 @@ func (d *demo) registerServers(ctx context.Context) error {
 		}
 		return available == d.options.Servers, nil
 	})
-	d.assert(available == d.options.Servers, d.hostErrors(), "%d of %d servers are registered by Redfish, inspected and available", available, d.options.Servers)
+	d.assert(available == d.options.Servers, d.hostErrors(), "%d of %d servers are registered by %s, inspected and available", available, d.options.Servers, d.provider().registrar)
 	return err
 }
 

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot-demo/observation"
 	"github.com/ingot-dev/ingot/test/environment"
 	"github.com/ingot-dev/ingot/test/invariants"
+	"github.com/ingot-dev/ingot/test/metal3rack"
 )
 
 // demo is one run of the demo.
@@ -33,6 +35,10 @@ type demo struct {
 	observed observation.Observation
 	// writes counts the manager's writes until the first Machines were admitted.
 	writes environment.Writes
+	// metal3 serves the hosts where the provider is metal3; otherwise nil.
+	metal3 *metal3rack.Site
+	// closers end what the provider has started, the last one first.
+	closers []func() error
 	// images are the names of the OSImages: the samples' own, its successor, and one whose driver is not the one it names.
 	images [3]string
 }
@@ -43,6 +49,11 @@ var ErrBroken = errors.New("the demo broke a promise; see FAIL above")
 // Run runs the demo. The options must be valid. It returns ErrBroken when an assertion failed, and another error when the demo itself could
 // not go on.
 func Run(ctx context.Context, o Options) (err error) {
+	if missing := providers[cmp.Or(o.Provider, DefaultProvider)].missing; missing != nil {
+		if err := missing(); err != nil {
+			return err
+		}
+	}
 	dir, err := os.MkdirTemp("", "ingot-demo-")
 	if err != nil {
 		return fmt.Errorf("make a folder for the demo: %w", err)
@@ -52,6 +63,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer func() {
 		d.screen.Close()
+		for _, closer := range slices.Backward(d.closers) {
+			err = errors.Join(err, closer())
+		}
 		err = errors.Join(err, d.env.Stop())
 		if err == nil || ctx.Err() != nil {
 			err = errors.Join(err, os.RemoveAll(dir))
@@ -201,6 +215,11 @@ func (d *demo) checkInvariants(ctx context.Context) error {
 		violations = append(violations, found...)
 	}
 	d.assert(len(violations) == 0, joinLines(violations), "one Machine per host, no pod through a gate, no host installed over unerased disks")
+	if check := d.provider().check; check != nil {
+		if err := check(d); err != nil {
+			return err
+		}
+	}
 	return d.checkSecrets(ctx)
 }
 
