@@ -68,7 +68,7 @@ func TestGrowthIsASlope(t *testing.T) {
 }
 
 func TestFlagsThatMakeNoSenseAreRefused(t *testing.T) {
-	for _, args := range [][]string{{"-machines", "2"}, {"-timeout", "0s"}, {"-steady", "-1s"}, {"-profile"}, {"more"}} {
+	for _, args := range [][]string{{"-machines", "2"}, {"-timeout", "0s"}, {"-steady", "-1s"}, {"-profile"}, {"-provider", "nobody"}, {"more"}} {
 		if _, err := parseFlags(args); err == nil {
 			t.Errorf("%q: no error", args)
 		}
@@ -136,7 +136,7 @@ func TestARackAnswersUntilItsInputEnds(t *testing.T) {
 		t.Errorf("got %d objects, images at %q", len(ready.Hosts), ready.Images)
 	}
 	var counts map[string]int64
-	if err := write.Encode("reads"); err != nil {
+	if err := write.Encode(request{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := read.Decode(&counts); err != nil || len(counts) != 3 {

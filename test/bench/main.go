@@ -20,7 +20,11 @@ type options struct {
 	dir             string
 	profile         bool
 	tenantQPS       int
+	provider        string
 }
+
+// Values of -provider.
+const providerRedfish, providerMetal3 = "redfish", "metal3"
 
 func main() { os.Exit(run(os.Args)) }
 
@@ -55,6 +59,7 @@ func parseFlags(args []string) (options, error) {
 	set.StringVar(&o.dir, "dir", "", "`folder` for disks, logs and profiles, which is kept; empty: one that is removed, unless the run fails")
 	set.BoolVar(&o.profile, "profile", false, "keep CPU profiles of manager and rack, and a heap profile of the manager; needs -dir")
 	set.IntVar(&o.tenantQPS, "tenant-qps", 0, "the manager's limit of requests a `second` to one tenant; 0: its default")
+	set.StringVar(&o.provider, "provider", providerRedfish, "`who` installs the servers: redfish, which is the manager, or metal3, a baremetal-operator in the process of the rack")
 	if err := set.Parse(args); err != nil {
 		return o, err
 	}
@@ -65,6 +70,8 @@ func parseFlags(args []string) (options, error) {
 		return o, fmt.Errorf("-machines %d: expected 3 to 5000", o.machines)
 	case o.steady < 0 || o.timeout <= 0 || o.tenantQPS < 0:
 		return o, errors.New("-steady, -timeout and -tenant-qps: expected no negative number")
+	case o.provider != providerRedfish && o.provider != providerMetal3:
+		return o, fmt.Errorf("-provider %s: expected %s or %s", o.provider, providerRedfish, providerMetal3)
 	case o.profile && o.dir == "":
 		return o, errors.New("-profile: give -dir too, for the profiles would be removed")
 	}

@@ -85,15 +85,32 @@ func serveRack(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	if err := answers.Encode(rackReady{Hosts: hostObjects(r, spec.Namespace), CA: r.CA(), Images: images}); err != nil {
 		return err
 	}
+	site := &metal3Site{rack: r}
+	defer func() { err = errors.Join(err, site.stop()) }()
+	return answerRequests(ctx, questions, answers, site)
+}
+
+// answerRequests answers until the input ends.
+func answerRequests(ctx context.Context, questions *json.Decoder, answers *json.Encoder, site *metal3Site) error {
 	for {
-		var question string
+		var question request
 		if err := questions.Decode(&question); err != nil {
 			return ignoreEOF(err)
 		}
-		if err := answers.Encode(countBMCReads(r)); err != nil {
+		if question.Metal3 != nil {
+			if err := site.start(ctx, *question.Metal3); err != nil {
+				return err
+			}
+		}
+		if err := answers.Encode(countBMCReads(site.rack)); err != nil {
 			return err
 		}
 	}
+}
+
+// request asks for the number of reads of each BMC. With Metal3 it starts a baremetal-operator before.
+type request struct {
+	Metal3 *metal3Spec `json:"metal3,omitempty"`
 }
 
 // ignoreEOF returns nil for the end of the input: the parent has closed it or has exited.
@@ -218,8 +235,18 @@ func startRack(dir string, spec rackSpec) (*rackProcess, error) {
 
 // readCounts asks the rack for the number of reads of each BMC.
 func (p *rackProcess) readCounts() (map[string]int64, error) {
+	return p.ask(request{})
+}
+
+// startMetal3 starts a baremetal-operator that serves the hosts.
+func (p *rackProcess) startMetal3(spec metal3Spec) error {
+	_, err := p.ask(request{Metal3: &spec})
+	return err
+}
+
+func (p *rackProcess) ask(question request) (map[string]int64, error) {
 	var counts map[string]int64
-	err := json.NewEncoder(p.in).Encode("reads")
+	err := json.NewEncoder(p.in).Encode(question)
 	if err == nil {
 		err = p.out.Decode(&counts)
 	}

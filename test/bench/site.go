@@ -55,6 +55,7 @@ func (f *fleet) setUp(ctx context.Context) error {
 		{"packing the image and applying the samples", f.applySamples},
 		{"introducing the tenant", f.introduceTenant},
 		{"applying the hosts", f.applyHosts},
+		{"starting what serves the hosts", f.serveHosts},
 	} {
 		logProgress(f.progress, "%s", step.what)
 		if err := step.do(ctx); err != nil {
@@ -83,6 +84,17 @@ func (f *fleet) startRack(context.Context) error {
 func (f *fleet) makeRamdisk(context.Context) error { return f.env.WriteBootFiles() }
 
 func (f *fleet) installIngot(ctx context.Context) error { return f.env.InstallIngot(ctx) }
+
+// serveHosts starts the baremetal-operator where that is who installs the servers.
+func (f *fleet) serveHosts(ctx context.Context) error {
+	if f.options.provider != providerMetal3 {
+		return nil
+	}
+	if err := f.env.UseMetal3(ctx); err != nil {
+		return err
+	}
+	return f.rack.startMetal3(metal3Spec{Kubeconfig: f.env.Management.KubeconfigPath(), Files: filepath.Join(f.env.Dir, "boot"), Address: f.env.BootAddress, Namespace: hostNamespace})
+}
 
 // applySamples applies config/samples with the addresses of this run, and with all pools empty and in one tenant.
 func (f *fleet) applySamples(ctx context.Context) error {
@@ -130,12 +142,25 @@ func (f *fleet) adapt(samples []*unstructured.Unstructured, image map[string]any
 		objects = append(objects, o)
 	}
 	return objects, errors.Join(
-		environment.SetField(objects, "NodeProvider", f.env.BootAddress, "spec", "redfish", "netboot", "address"),
+		f.adaptProvider(objects),
 		environment.SetField(objects, "TenantCluster", f.env.Tenant.Endpoint(), "spec", "join", "tlsBootstrap", "endpoint"),
 		environment.SetField(objects, "NodeType", "0s", "spec", "validation", "settle"),
 		environment.SetField(objects, "NodePool", int64(0), "spec", "replicas"),
 		environment.SetField(objects, "NodePool", tenantName, "spec", "tenantClusterRef", "name"),
 	)
+}
+
+// adaptProvider makes the NodeProvider one of the kind that is measured.
+func (f *fleet) adaptProvider(objects []*unstructured.Unstructured) error {
+	if f.options.provider == providerRedfish {
+		return environment.SetField(objects, "NodeProvider", f.env.BootAddress, "spec", "redfish", "netboot", "address")
+	}
+	for _, o := range objects {
+		if o.GetKind() == "NodeProvider" {
+			unstructured.RemoveNestedField(o.Object, "spec", "redfish")
+		}
+	}
+	return environment.SetField(objects, "NodeProvider", map[string]any{}, "spec", "metal3")
 }
 
 // packImage packs the image into the directory that the rack serves, and returns the spec of its OSImage.
@@ -151,6 +176,11 @@ func (f *fleet) packImage(ctx context.Context) (map[string]any, error) {
 		return nil, err
 	}
 	f.image = packed
+	if f.options.provider == providerMetal3 {
+		if packed.OSImage, err = environment.DecompressImage(packed); err != nil {
+			return nil, err
+		}
+	}
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(&packed.OSImage.Spec)
 }
 
@@ -201,7 +231,11 @@ func (f *fleet) applyHosts(ctx context.Context) error {
 
 // startManager starts the manager with its default intervals instead of the demo's short ones.
 func (f *fleet) startManager(ctx context.Context) error {
+	changeSettings := f.env.ChangeSettings
 	f.env.ChangeSettings = func(s *settings.Settings) {
+		if changeSettings != nil {
+			changeSettings(s)
+		}
 		plain := settings.Default()
 		s.Boot.ProgressInterval, s.Intervals = plain.Boot.ProgressInterval, plain.Intervals
 		if n := f.options.tenantQPS; n > 0 {
