@@ -58,7 +58,7 @@ func command() *cobra.Command {
 	f.BoolVar(&o.Plain, "plain", false, "tell the story line by line, also on a terminal")
 	f.IntVar(&o.HideGPUs, "hide-gpus", 0, "take a GPU from so many servers of the first pool that should be healthy, and see the demo fail")
 	f.StringVar(&o.Break, "break", "", "spoil one MIG server, and see the demo fail: mig-unit or mig-profile")
-	f.StringVar(&o.Provider, "provider", scenario.DefaultProvider, "who installs the servers: redfish, which is Ingot itself, or metal3, a baremetal-operator")
+	f.StringVar(&o.Provider, "provider", scenario.DefaultProvider, "who installs the servers: redfish, which is Ingot itself; ironic, where Ironic is installed; or metal3, a baremetal-operator")
 	f.StringVar(&samples, "samples", "", "folder to use in place of the built-in config/samples")
 	f.DurationVar(&o.Timeout, "timeout", 5*time.Minute, "time for each step of the story")
 	return c

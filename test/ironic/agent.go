@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -36,13 +37,27 @@ type AgentOptions struct {
 	Fails map[string]AgentError
 	// Hangs has the steps that never end.
 	Hangs map[string]bool
-	// WriteImage does what write_image asks for, with the URL of the image and the config drive as Ironic encodes it; nil: nothing is written.
-	WriteImage func(url, configDrive string) error
+	// WriteImage does what write_image asks for, with the config drive as Ironic encodes it; nil: nothing is written.
+	WriteImage func(ctx context.Context, image Image, configDrive string) error
+	// Erase does what the step erase_devices or erase_devices_metadata asks for; nil: nothing is erased.
+	Erase func(step string) error
+}
+
+// Image is what write_image says of an image.
+type Image struct {
+	// URLs are where it can be downloaded from.
+	URLs []string
+	// HashAlgorithm and Hash are those of the content.
+	HashAlgorithm string `json:"os_hash_algo"`
+	Hash          string `json:"os_hash_value"`
 }
 
 // Agent speaks the protocol of Ironic's agent for one node, whenever Ironic waits for the node's agent. It touches no disk.
 type Agent struct {
 	endpoint, mac string
+	ctx           context.Context // ends with the agent
+	stop          func()
+	ended         sync.WaitGroup
 
 	mu       sync.Mutex
 	options  AgentOptions
@@ -56,21 +71,36 @@ type Agent struct {
 // StartAgent starts an agent for the node with a port of this MAC address. It ends with the test.
 func StartAgent(t testing.TB, endpoint, mac string, options AgentOptions) *Agent {
 	t.Helper()
-	a := &Agent{endpoint: endpoint, mac: mac, options: options}
-	server := httptest.NewServer(http.HandlerFunc(a.serve))
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		a.run(ctx, server.URL)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-ended
-		server.Close()
-	})
+	a, err := NewAgent(endpoint, mac, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.Stop)
 	return a
 }
+
+// NewAgent starts an agent for the node with a port of this MAC address. Stop ends it.
+func NewAgent(endpoint, mac string, options AgentOptions) (*Agent, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it does not wait
+	if err != nil {
+		return nil, fmt.Errorf("serve an agent of Ironic: %w", err)
+	}
+	a := &Agent{endpoint: endpoint, mac: mac, options: options}
+	server := &http.Server{Handler: http.HandlerFunc(a.serve), ReadHeaderTimeout: 10 * time.Second}
+	ctx, cancel := context.WithCancel(context.Background())
+	a.ctx = ctx
+	a.ended.Go(func() { a.run(ctx, "http://"+listener.Addr().String()) })
+	a.ended.Go(func() { _ = server.Serve(listener) })
+	a.stop = func() {
+		cancel()
+		_ = server.Close()
+		a.ended.Wait()
+	}
+	return a, nil
+}
+
+// Stop ends the agent.
+func (a *Agent) Stop() { a.stop() }
 
 // Set changes what the agent does from its next command on.
 func (a *Agent) Set(options AgentOptions) {
@@ -183,7 +213,7 @@ func (a *Agent) serve(w http.ResponseWriter, r *http.Request) {
 				Step string
 				Args struct {
 					ConfigDrive string
-					Image       struct{ URLs []string } `json:"image_info"`
+					Image       Image `json:"image_info"`
 				}
 			}
 		}
@@ -193,19 +223,42 @@ func (a *Agent) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer := a.execute(command.Name, command.Params.Step.Step)
-	if args := command.Params.Step.Args; command.Params.Step.Step == "write_image" {
-		a.drive = args.ConfigDrive
-		if a.options.WriteImage != nil && len(args.Image.URLs) > 0 {
-			if err := a.options.WriteImage(args.Image.URLs[0], args.ConfigDrive); err != nil {
-				answer["command_status"], answer["command_error"] = "FAILED", AgentError{Type: "ImageWriteError", Code: 500, Message: err.Error()}
-			}
-		}
-	}
+	args := command.Params.Step.Args
+	a.touchDisks(answer, command.Params.Step.Step, args.Image, args.ConfigDrive)
 	a.commands = append(a.commands, answer)
 	if command.Name == "standby.power_off" {
 		a.token, a.commands = "", nil
 	}
 	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// touchDisks begins to do to the disks what the step asks for, and changes the answer when that has ended. A step that hangs or fails anyway touches none.
+func (a *Agent) touchDisks(answer map[string]any, step string, image Image, configDrive string) {
+	if answer["command_status"] != "SUCCEEDED" {
+		return
+	}
+	var work func() error
+	if options := a.options; step == "write_image" {
+		a.drive = configDrive
+		if options.WriteImage != nil {
+			work = func() error { return options.WriteImage(a.ctx, image, configDrive) }
+		}
+	} else if strings.HasPrefix(step, "erase_devices") && options.Erase != nil {
+		work = func() error { return options.Erase(step) }
+	}
+	if work == nil {
+		return
+	}
+	answer["command_status"] = "RUNNING"
+	a.ended.Go(func() {
+		err := work()
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		answer["command_status"] = "SUCCEEDED"
+		if err != nil {
+			answer["command_status"], answer["command_error"] = "FAILED", AgentError{Type: "ImageWriteError", Code: 500, Message: err.Error()}
+		}
+	})
 }
 
 // execute returns the result of a command. The name of a result is the command's without its extension.

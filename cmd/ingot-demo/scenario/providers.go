@@ -47,6 +47,7 @@ var providers = map[string]provider{
 		serve:    storeAuthority,
 		isErased: hasEraseRecord,
 	},
+	"ironic": ironicProvider,
 	"metal3": metal3Provider,
 }
 

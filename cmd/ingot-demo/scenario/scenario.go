@@ -16,6 +16,7 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot-demo/observation"
 	"github.com/ingot-dev/ingot/test/environment"
 	"github.com/ingot-dev/ingot/test/invariants"
+	"github.com/ingot-dev/ingot/test/ironic"
 	"github.com/ingot-dev/ingot/test/metal3rack"
 )
 
@@ -37,6 +38,8 @@ type demo struct {
 	writes environment.Writes
 	// metal3 serves the hosts where the provider is metal3; otherwise nil.
 	metal3 *metal3rack.Site
+	// ironic is the running Ironic where the provider is ironic; otherwise nil.
+	ironic *ironic.Process
 	// closers end what the provider has started, the last one first.
 	closers []func() error
 	// images are the names of the OSImages: the samples' own, its successor, and one whose driver is not the one it names.

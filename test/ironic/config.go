@@ -1,0 +1,88 @@
+package ironic
+
+import "text/template"
+
+// Options configure a Server. The zero value is an Ironic without authentication.
+type Options struct {
+	// Username and Password are those of HTTP basic authentication; empty: the API asks for none.
+	Username, Password string
+	// MaxDeploys and MaxCleans are the limits above which Ironic rejects; 0: its own, 250 and 50.
+	MaxDeploys, MaxCleans int
+	// DeployDelay, PowerDelay and InspectDelay are the seconds that the interfaces of fake-hardware take.
+	DeployDelay, PowerDelay, InspectDelay int
+}
+
+// settings are what the template of the configuration takes.
+type settings struct {
+	Options
+	Dir, Auth         string
+	Port, ConductPort int
+}
+
+// config is Ironic's configuration. Power synchronization is frequent, because a test waits for it. The management interface of fake-hardware knows no boot
+// from a disk, which ends a deployment by an agent: noop takes its place.
+var config = template.Must(template.New("ironic.conf").Parse(`[DEFAULT]
+auth_strategy={{.Auth}}
+http_basic_auth_user_file={{.Dir}}/htpasswd
+rpc_transport=json-rpc
+host=ingot-test
+my_ip=127.0.0.1
+enabled_hardware_types=fake-hardware,redfish,ipmi
+enabled_boot_interfaces=fake,redfish-virtual-media,ipxe,pxe
+enabled_deploy_interfaces=fake,direct,ramdisk
+enabled_network_interfaces=noop
+enabled_power_interfaces=fake,redfish,ipmitool
+enabled_management_interfaces=fake,redfish,ipmitool,noop
+default_management_interface=noop
+enabled_inspect_interfaces=fake,redfish,no-inspect
+enabled_bios_interfaces=fake,redfish,no-bios
+enabled_raid_interfaces=fake,redfish,no-raid
+enabled_console_interfaces=fake,no-console
+enabled_rescue_interfaces=fake,no-rescue
+enabled_storage_interfaces=noop,fake
+enabled_vendor_interfaces=fake,redfish,no-vendor,ipmitool
+grub_config_path=EFI/BOOT/grub.cfg
+state_path={{.Dir}}/state
+[api]
+host_ip=127.0.0.1
+port={{.Port}}
+[json_rpc]
+auth_strategy=noauth
+host_ip=127.0.0.1
+port={{.ConductPort}}
+[database]
+connection=sqlite:///{{.Dir}}/ironic.sqlite
+[dhcp]
+dhcp_provider=none
+[agent]
+image_download_source=http
+require_tls=false
+post_deploy_get_power_state_retries=1
+post_deploy_get_power_state_retry_interval=0
+[deploy]
+http_root={{.Dir}}/httpboot
+http_url=http://127.0.0.1:9
+default_boot_mode=uefi
+[pxe]
+tftp_root={{.Dir}}/tftpboot
+tftp_master_path={{.Dir}}/master
+images_path={{.Dir}}/images
+instance_master_path={{.Dir}}/master
+[redfish]
+use_swift=false
+[service_catalog]
+auth_type=none
+endpoint_override=http://127.0.0.1:{{.Port}}
+[fake]
+deploy_delay={{.DeployDelay}}
+power_delay={{.PowerDelay}}
+inspect_delay={{.InspectDelay}}
+[conductor]
+automated_clean=true
+sync_power_state_interval=5
+node_locked_retry_attempts=1
+{{- if .MaxDeploys}}
+max_concurrent_deploy={{.MaxDeploys}}{{end}}
+{{- if .MaxCleans}}
+max_concurrent_clean={{.MaxCleans}}{{end}}
+`))
