@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ingot-dev/ingot/cmd/ingot/claims"
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 	"github.com/ingot-dev/ingot/cmd/ingot/convert"
 	"github.com/ingot-dev/ingot/cmd/ingot/discover"
@@ -49,6 +50,7 @@ func newRootCommand() *cobra.Command {
 		fleet.WhyCommand(),
 		fleet.HostsCommand(),
 		fleet.EntitlementsCommand(),
+		claims.Command(),
 		fleet.UsersCommand(),
 		drain.Command(),
 		rollout.Command(simulate.Command()),

@@ -1,0 +1,136 @@
+package claims
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	"github.com/spf13/cobra"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot/cli"
+	"github.com/ingot-dev/ingot/cmd/ingot/connect"
+)
+
+// timeout limits one request, because a person waits for the answer.
+const timeout = 15 * time.Second
+
+// options are the flags of the command line.
+type options struct {
+	flags              *connect.Flags
+	kubeconfig, within string
+}
+
+// Command is `ingot claims`.
+func Command() *cobra.Command {
+	var o options
+	c := &cobra.Command{
+		Use: "claims TENANTCLUSTER -n NAMESPACE --shared-kubeconfig FILE", Short: "List who holds which devices of a shared cluster, on which node, Machine, host and rack",
+		Long: `Reads the ResourceClaims of a shared cluster with your own rights there, and the Entitlements,
+Machines and hosts of the management cluster. What you may not read is left out. Claims that wait
+come first, the longest waiting before the others.`,
+		Example: "  ingot claims gpus -n shared --shared-kubeconfig gpus.kubeconfig",
+		Args:    cobra.ExactArgs(1),
+		RunE:    func(cmd *cobra.Command, args []string) error { return run(cmd, o, args[0]) },
+	}
+	o.flags = connect.AddFlags(c)
+	c.Flags().StringVar(&o.kubeconfig, "shared-kubeconfig", "", "kubeconfig file of the shared cluster")
+	c.Flags().StringVar(&o.within, "claim-namespace", "", "namespace of the shared cluster; without it all")
+	return c
+}
+
+func run(cmd *cobra.Command, o options, cluster string) error {
+	asJSON, err := o.flags.IsJSON(cmd)
+	if err != nil {
+		return err
+	}
+	if o.kubeconfig == "" || o.flags.Namespace() == "" {
+		return cli.Usagef(cmd, "expected -n, the namespace of the TenantCluster, and --shared-kubeconfig, which reaches the shared cluster")
+	}
+	held, err := listClaims(cmd.Context(), o)
+	if err != nil {
+		return err
+	}
+	k, err := o.flags.Client(cmd)
+	if err != nil {
+		return err
+	}
+	known, err := readSite(cmd.Context(), k, o.flags.Namespace(), cluster)
+	if err != nil {
+		return err
+	}
+	rows := Rows(held, known)
+	if !asJSON {
+		return cli.WriteTable(cmd.OutOrStdout(), table(rows, time.Now()))
+	}
+	encoder := json.NewEncoder(cmd.OutOrStdout())
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(rows)
+}
+
+// listClaims reads the claims of the shared cluster.
+func listClaims(ctx context.Context, o options) ([]resourcev1.ResourceClaim, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read --shared-kubeconfig: %w", err)
+	}
+	config.Timeout = timeout
+	shared, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("reach the shared cluster: %w", err)
+	}
+	list, err := shared.ResourceV1().ResourceClaims(o.within).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list the ResourceClaims of the shared cluster %s: %w: see that your user may list them, or name a --claim-namespace", config.Host, err)
+	}
+	return list.Items, nil
+}
+
+// readSite reads what the management cluster knows of a shared cluster.
+func readSite(ctx context.Context, k client.Client, namespace, cluster string) (Site, error) {
+	var out Site
+	if err := k.Get(ctx, client.ObjectKey{Namespace: namespace, Name: cluster}, &v1alpha1.TenantCluster{}); err != nil {
+		return out, fmt.Errorf("read TenantCluster %s/%s: %w", namespace, cluster, err)
+	}
+	var entitlements v1alpha1.EntitlementList
+	var machines v1alpha1.MachineList
+	var hosts metal3.BareMetalHostList
+	for kind, list := range map[string]client.ObjectList{"Entitlements": &entitlements, "Machines": &machines} {
+		if err := k.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return out, fmt.Errorf("list %s: %w", kind, err)
+		}
+	}
+	if err := k.List(ctx, &hosts); err != nil && !apierrors.IsForbidden(err) {
+		return out, fmt.Errorf("list hosts: %w", err)
+	}
+	return NewSite(cluster, entitlements.Items, machines.Items, hosts.Items), nil
+}
+
+// table returns the table for a terminal.
+func table(rows []Row, now time.Time) [][]string {
+	out := [][]string{{"TENANT", "CLAIM", "CLASS", "DEVICES", "NODE", "MACHINE", "HOST", "RACK", "FOR", "HOLDER"}}
+	for _, r := range rows {
+		devices := strconv.Itoa(r.Devices)
+		if r.IsWaiting {
+			devices = "waits for " + devices
+		}
+		line := []string{r.Tenant, r.Namespace + "/" + r.Claim, r.Class, devices, r.Node, r.Machine, r.Host, r.Rack, duration.HumanDuration(max(now.Sub(r.Since), 0)), r.Holder}
+		for i, text := range line {
+			if text == "" {
+				line[i] = "-"
+			}
+		}
+		out = append(out, line)
+	}
+	return out
+}

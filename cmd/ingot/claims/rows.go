@@ -1,0 +1,143 @@
+package claims
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/entitlement"
+)
+
+// labelRack is the label of a host that names its rack.
+const labelRack = "rack"
+
+// Row is what a claim has or asks for of one class, on one node, as `ingot claims -o json` prints it.
+type Row struct {
+	// Tenant whose Entitlement has the class; empty: none has.
+	Tenant    string `json:"tenant,omitempty"`
+	Namespace string `json:"namespace"`
+	Claim     string `json:"claim"`
+	Class     string `json:"class"`
+	Devices   int    `json:"devices"`
+	// IsWaiting: the devices are asked for, and not allocated.
+	IsWaiting bool   `json:"waiting"`
+	Node      string `json:"node,omitempty"`
+	Machine   string `json:"machine,omitempty"`
+	Host      string `json:"host,omitempty"`
+	Rack      string `json:"rack,omitempty"`
+	// Since is when the claim was allocated or, where that is not known and while it waits, created.
+	Since time.Time `json:"since"`
+	// Holder is the pod, or the number of pods, that the claim is reserved for.
+	Holder string `json:"holder,omitempty"`
+}
+
+// Site is what the management cluster knows of a shared cluster.
+type Site struct {
+	tenants  map[string]string
+	machines map[string]*v1alpha1.Machine
+	racks    map[v1alpha1.NamespacedReference]string
+}
+
+// NewSite returns what is known of a TenantCluster.
+func NewSite(cluster string, entitlements []v1alpha1.Entitlement, machines []v1alpha1.Machine, hosts []metal3.BareMetalHost) Site {
+	out := Site{tenants: map[string]string{}, machines: map[string]*v1alpha1.Machine{}, racks: map[v1alpha1.NamespacedReference]string{}}
+	for i := range entitlements {
+		e := &entitlements[i]
+		for _, class := range e.Status.Classes {
+			if e.Spec.TenantClusterRef.Name == cluster && class.DeviceClass != "" {
+				out.tenants[class.DeviceClass] = e.Spec.Tenant
+			}
+		}
+	}
+	for i := range machines {
+		if m := &machines[i]; m.Spec.TenantClusterRef.Name == cluster && m.Status.NodeRef != nil {
+			out.machines[m.Status.NodeRef.Name] = m
+		}
+	}
+	for i := range hosts {
+		out.racks[v1alpha1.NamespacedReference{Namespace: hosts[i].Namespace, Name: hosts[i].Name}] = hosts[i].Labels[labelRack]
+	}
+	return out
+}
+
+// Rows returns the rows of claims: first those that wait, the longest waiting before the others, then by tenant and name.
+func Rows(claims []resourcev1.ResourceClaim, site Site) []Row {
+	rows := []Row{}
+	for i := range claims {
+		claim := &claims[i]
+		for class, usage := range entitlement.Count(claims[i : i+1]) {
+			row := Row{
+				Tenant: site.tenants[class], Namespace: claim.Namespace, Claim: claim.Name, Class: class, Devices: usage.Allocated + usage.Pending,
+				IsWaiting: claim.Status.Allocation == nil, Since: since(claim), Node: nodeOf(claim), Holder: holder(claim),
+			}
+			rows = append(rows, site.locate(row))
+		}
+	}
+	slices.SortFunc(rows, func(a, b Row) int {
+		return cmp.Or(compareWaiting(a, b), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Claim, b.Claim), cmp.Compare(a.Class, b.Class))
+	})
+	return rows
+}
+
+func compareWaiting(a, b Row) int {
+	switch {
+	case a.IsWaiting && b.IsWaiting:
+		return a.Since.Compare(b.Since)
+	case a.IsWaiting:
+		return -1
+	case b.IsWaiting:
+		return 1
+	}
+	return 0
+}
+
+// locate adds the Machine of the node, its host and its rack.
+func (s Site) locate(row Row) Row {
+	m := s.machines[row.Node]
+	if m == nil || row.Node == "" {
+		return row
+	}
+	row.Machine = m.Namespace + "/" + m.Name
+	if ref := m.Status.HostRef; ref != nil {
+		row.Host, row.Rack = ref.Name, s.racks[*ref]
+	}
+	return row
+}
+
+func since(claim *resourcev1.ResourceClaim) time.Time {
+	at := claim.CreationTimestamp
+	if a := claim.Status.Allocation; a != nil && a.AllocationTimestamp != nil {
+		at = *a.AllocationTimestamp
+	}
+	return at.UTC()
+}
+
+// nodeOf returns the only node on which the devices can be used; empty: there are several, or the claim has none.
+func nodeOf(claim *resourcev1.ResourceClaim) string {
+	if claim.Status.Allocation == nil || claim.Status.Allocation.NodeSelector == nil {
+		return ""
+	}
+	for _, term := range claim.Status.Allocation.NodeSelector.NodeSelectorTerms {
+		for _, field := range term.MatchFields {
+			if field.Key == metav1.ObjectNameField && field.Operator == corev1.NodeSelectorOpIn && len(field.Values) == 1 {
+				return field.Values[0]
+			}
+		}
+	}
+	return ""
+}
+
+func holder(claim *resourcev1.ResourceClaim) string {
+	var names []string
+	for _, r := range claim.Status.ReservedFor {
+		names = append(names, r.Name)
+	}
+	return strings.Join(names, ",")
+}
