@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ingot-dev/ingot/test/ironic"
 	"github.com/ingot-dev/ingot/test/require"
 )
 
@@ -124,6 +125,25 @@ func TestTheDemoKeepsItsPromises(t *testing.T) {
 	if files, _ := filepath.Glob(filepath.Join(d.dir, "*")); len(files) != 0 {
 		t.Errorf("left behind: %v", files)
 	}
+}
+
+func TestTheDemoKeepsItsPromisesOnARealIronic(t *testing.T) {
+	t.Parallel()
+	if missing := ironic.Missing(); missing != "" {
+		require.Missing(t, missing, ironic.Install)
+	}
+	d := startDemo(t, "--provider", "ironic", "--servers", "6")
+	if status := d.end(t); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	d.says(t,
+		`ok +6 of 6 servers are registered by Ironic`, `ok +5 of 5 healthy servers`, `ok +then it ran, on admitted node`,
+		`simulated: Ironic's agent writes the image to the disk of server-01`, `simulated: the power of server-01 goes on`,
+		`simulated: Ironic's agent does erase_devices_metadata on the disks of server-01`,
+		`ok +the new image reached 2 of 2 Machines of h100`, `ok +the bad image stopped at its canary`,
+		`ok +undone: every Machine of h200-dra is back`, `ok +the released host is powered off, erased and available again`,
+		`ok +one Machine per host`, `ok +no password or token`,
+	)
 }
 
 func TestWithoutTheVendorsTolerationTheDemoFailsAndNamesTheDaemonSet(t *testing.T) {
