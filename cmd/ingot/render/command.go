@@ -42,6 +42,11 @@ and, without a Machine, of NodeTypes - those that --nodetype names, those of the
   operator-values     values of the vendors' Helm charts, and the objects that go with them
   operator-manifests  device plugins and DRA drivers as plain objects, without Helm
 
+and, of --tenant alone:
+
+  vcluster-values     values of the tenant's virtual cluster: of the tenant of an Entitlement, whose
+                      claims go to the shared cluster, or of a TenantCluster, which nodes join
+
 The Machine, its TenantCluster and its BareMetalHost are taken from the files where they are
 there. No cluster is asked: what is not known is a placeholder, which standard error lists.`,
 		Example: "  ingot render -f manifests/ --nodetype h100 --machine training-1 --output user-data\n" +
@@ -54,7 +59,7 @@ there. No cluster is asked: what is not known is a placeholder, which standard e
 	f := c.Flags()
 	f.StringVar(&opts.machine, "machine", "", "name of the Machine, which need not be in the files")
 	f.StringVar(&opts.host, "host", "", "name of the BareMetalHost in the files (default: the Machine's)")
-	f.StringVar(&opts.tenant, "tenant", "", "TenantCluster whose NodePools say which NodeTypes, for operator-values and operator-manifests")
+	f.StringVar(&opts.tenant, "tenant", "", "TenantCluster whose NodePools say which NodeTypes, for operator-values and operator-manifests; for vcluster-values also the tenant of an Entitlement")
 	f.StringVar(&opts.chart, "chart", "", "chart or release whose values are printed alone")
 	f.StringSliceVar(&opts.mirrors, "mirror", nil, "registry or path of one, and where nodes pull instead, for operator-values and operator-manifests: nvcr.io=registry.example.com/nvcr")
 	f.StringVarP(&opts.output, "output", "o", "", strings.Join(outputs, ", "))
@@ -64,6 +69,9 @@ there. No cluster is asked: what is not known is a placeholder, which standard e
 func runCommand(cmd *cobra.Command, opts options) error {
 	if !slices.Contains(outputs, opts.output) {
 		return cli.Usagef(cmd, "--output %s: expected %s", opts.output, strings.Join(outputs, ", "))
+	}
+	if opts.output == vclusterValues {
+		return runVCluster(cmd, opts)
 	}
 	if slices.Contains(tenantDocuments, opts.output) {
 		return runSoftware(cmd, opts)

@@ -17,9 +17,10 @@ const (
 	operatorValues = "operator-values"
 
 	operatorManifests = "operator-manifests"
+	vclusterValues    = "vcluster-values"
 )
 
-var outputs = []string{userData, networkData, networkConfig, metaData, ignition, operatorValues, operatorManifests}
+var outputs = []string{userData, networkData, networkConfig, metaData, ignition, operatorValues, operatorManifests, vclusterValues}
 
 // NotAvailableError says that this node does not have a document, or that this version does not render it.
 type NotAvailableError struct {
