@@ -282,16 +282,7 @@ func TestTheAgentsAddressCountsWhereTheHostUsesDHCP(t *testing.T) {
 	if err := server.Client.Get(t.Context(), key, &m); err != nil {
 		t.Fatal(err)
 	}
-	now := metav1.NowMicro()
-	record := &v1alpha1.HostRecord{ObjectMeta: r.meta("host-1"), Spec: v1alpha1.HostRecordSpec{
-		Machine: &v1alpha1.MachineReference{Namespace: r.namespace, Name: machine, UID: m.UID}, Attempt: 3,
-	}, Status: v1alpha1.HostRecordStatus{
-		Wanted: &v1alpha1.WantedAttempt{Number: 7, Operation: "Install", MachineUID: m.UID, MachineAttempt: 3, Since: now, Deadline: now,
-			Image: &v1alpha1.ExactImage{URL: "https://images.example.com/a.raw", Checksum: "sha256:0", Format: "raw"}},
-		Attempt:   &v1alpha1.HostAttempt{Number: 7, State: "Succeeded", Agent: &v1alpha1.HostAgent{KeyDigest: "00", Address: "10.20.6.17", RegisteredAt: now, HeardAt: now}},
-		Installed: &v1alpha1.HostInstalled{MachineUID: m.UID, Attempt: 3, Checksum: "sha256:0", At: now},
-	}}
-	server.Create(t, record)
+	server.Create(t, newRecord(r.meta("host-1"), &m, "10.20.6.17"))
 	setNode := func(uid types.UID) {
 		t.Helper()
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"nodeRef":{"uid":"`+string(uid)+`"}}}`))
@@ -315,6 +306,47 @@ func TestTheAgentsAddressCountsWhereTheHostUsesDHCP(t *testing.T) {
 	third := r.newMachine(t, "3", map[string]string{v1alpha1.AnnotationNodeAddresses: "10.20.6.17"})
 	r.request(t, third, "10.20.6.17")
 	r.awaitCondition(t, third, v1alpha1.ReasonServingCertificateUnapproved, "recorded for BareMetalHost "+r.namespace+"/host-1 as well")
+}
+
+// TestRecordsOfAnotherClaimCountForNothing: a host, network data and an agent's address that belong to another Machine, or to this one's attempt before.
+func TestRecordsOfAnotherClaimCountForNothing(t *testing.T) {
+	r := newRig(t)
+	given := r.newMachine(t, "1", map[string]string{v1alpha1.AnnotationIPAddress: "10.20.7.17"})
+	host := &metal3.BareMetalHost{ObjectMeta: r.meta("host-1")}
+	if err := server.Client.Patch(t.Context(), host, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"consumerRef":{"name":"another"}}}`))); err != nil {
+		t.Fatal(err)
+	}
+	addressed := r.newMachine(t, "2", nil)
+	claim := &corev1.Secret{ObjectMeta: r.meta("host-2-claim"), Data: map[string][]byte{v1alpha1.KeyNetworkData: []byte(
+		`{"links": [{"id": "a", "type": "phy", "ethernet_mac_address": "52:54:00:aa:bb:02"}], "networks": [{"id": "n", "link": "a", "type": "ipv4", "ip_address": "10.20.7.17", "netmask": "255.255.252.0"}]}`)}}
+	claim.Labels = map[string]string{v1alpha1.LabelMachine: "another"}
+	server.Create(t, claim)
+	installed := r.newMachine(t, "3", nil)
+	var m v1alpha1.Machine
+	if err := server.Client.Get(t.Context(), client.ObjectKey{Namespace: r.namespace, Name: installed}, &m); err != nil {
+		t.Fatal(err)
+	}
+	record := newRecord(r.meta("host-3"), &m, "10.20.7.17")
+	record.Status.Installed.Attempt--
+	server.Create(t, record)
+	r.start(t, server.Cluster.Kubeconfig())
+	for _, machine := range []string{given, addressed, installed} {
+		r.request(t, machine, "10.20.7.17")
+		r.awaitCondition(t, machine, v1alpha1.ReasonServingCertificateUnapproved, "expected the address of its host (none is known), seen 10.20.7.17")
+	}
+}
+
+// newRecord is the record of a host whose agent, at an address, has installed the Machine's node.
+func newRecord(of metav1.ObjectMeta, m *v1alpha1.Machine, agent string) *v1alpha1.HostRecord {
+	now := metav1.NowMicro()
+	return &v1alpha1.HostRecord{ObjectMeta: of, Spec: v1alpha1.HostRecordSpec{
+		Machine: &v1alpha1.MachineReference{Namespace: m.Namespace, Name: m.Name, UID: m.UID}, Attempt: 3,
+	}, Status: v1alpha1.HostRecordStatus{
+		Wanted: &v1alpha1.WantedAttempt{Number: 7, Operation: "Install", MachineUID: m.UID, MachineAttempt: 3, Since: now, Deadline: now,
+			Image: &v1alpha1.ExactImage{URL: "https://images.example.com/a.raw", Checksum: "sha256:0", Format: "raw"}},
+		Attempt:   &v1alpha1.HostAttempt{Number: 7, State: "Succeeded", Agent: &v1alpha1.HostAgent{KeyDigest: "00", Address: agent, RegisteredAt: now, HeardAt: now}},
+		Installed: &v1alpha1.HostInstalled{MachineUID: m.UID, Attempt: 3, Checksum: "sha256:0", At: now},
+	}}
 }
 
 // annotate sets the further addresses of a host.
