@@ -36,6 +36,8 @@
 //	ingot_rollouts                       gauge      phase                     Rollouts
 //	ingot_hosts                          gauge      state, error              BareMetalHosts; error is empty where there is none
 //	ingot_tenants                        gauge      ready, reason             TenantClusters
+//	ingot_entitlements                   gauge      enforced, reason          Entitlements
+//	ingot_entitled_devices               gauge      class, state              devices of their DeviceClasses; state is entitled, admitted, allocated or pending
 //
 // Every replica counts the gauges from its cache when it is scraped, so queries take their maximum. config/prometheus has alerts on
 // them, config/grafana a dashboard.

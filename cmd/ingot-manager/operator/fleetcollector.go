@@ -22,6 +22,8 @@ var (
 	hostsGauge    = prometheus.NewDesc("ingot_hosts", "BareMetalHosts by provisioning state and the type of error that they report, empty for none.", []string{"state", "error"}, nil)
 	orphansGauge  = prometheus.NewDesc("ingot_orphaned_hosts", "BareMetalHosts whose consumerRef names a Machine that does not exist, by the namespace of the host.", []string{"namespace"}, nil)
 	tenantsGauge  = prometheus.NewDesc("ingot_tenants", "TenantClusters by whether they are Ready, and the reason.", []string{"ready", "reason"}, nil)
+	enforcedGauge = prometheus.NewDesc("ingot_entitlements", "Entitlements by whether the shared cluster enforces them, and the reason.", []string{"enforced", "reason"}, nil)
+	devicesGauge  = prometheus.NewDesc("ingot_entitled_devices", "Devices of the DeviceClasses of Entitlements by state: entitled, admitted, allocated or pending.", []string{"class", "state"}, nil)
 )
 
 // fleetCollector counts the objects in the manager's cache when Prometheus asks for the metrics.
@@ -36,7 +38,7 @@ const collectTimeout = 5 * time.Second
 
 // Describe implements prometheus.Collector.
 func (c *fleetCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{machinesGauge, rolloutsGauge, hostsGauge, orphansGauge, tenantsGauge} {
+	for _, d := range []*prometheus.Desc{machinesGauge, rolloutsGauge, hostsGauge, orphansGauge, tenantsGauge, enforcedGauge, devicesGauge} {
 		out <- d
 	}
 }
@@ -47,6 +49,7 @@ func (c *fleetCollector) Collect(out chan<- prometheus.Metric) {
 	defer cancel()
 	for desc, count := range map[*prometheus.Desc]func(context.Context) (map[[2]string]int, error){
 		machinesGauge: c.countMachines, rolloutsGauge: c.countRollouts, hostsGauge: c.countHosts, orphansGauge: c.countOrphans, tenantsGauge: c.countTenants,
+		enforcedGauge: c.countEntitlements, devicesGauge: c.countDevices,
 	} {
 		counts, err := count(ctx)
 		if err != nil {

@@ -22,6 +22,8 @@ type fleet struct {
 	client.Reader
 	hosts    []metal3.BareMetalHost
 	machines []v1alpha1.Machine
+
+	entitlements []v1alpha1.Entitlement
 }
 
 func (f fleet) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
@@ -30,6 +32,8 @@ func (f fleet) List(_ context.Context, list client.ObjectList, _ ...client.ListO
 		list.Items = f.hosts
 	case *v1alpha1.MachineList:
 		list.Items = f.machines
+	case *v1alpha1.EntitlementList:
+		list.Items = f.entitlements
 	}
 	return nil
 }
@@ -65,5 +69,27 @@ func TestHostsWhoseMachineIsGoneAreCountedForEveryProvider(t *testing.T) {
 	}
 	if want := map[string]float64{"namespace=hall-1": 2, "namespace=hall-2": 0}; !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestEntitlementsAndTheirDevicesAreCounted(t *testing.T) {
+	entitlement := func(status metav1.ConditionStatus, reason string, classes ...v1alpha1.EntitledClassStatus) v1alpha1.Entitlement {
+		return v1alpha1.Entitlement{ObjectMeta: metav1.ObjectMeta{Namespace: "shared"}, Status: v1alpha1.EntitlementStatus{
+			Classes: classes, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionEnforced, Status: status, Reason: reason}},
+		}}
+	}
+	c := &fleetCollector{reader: fleet{entitlements: []v1alpha1.Entitlement{
+		entitlement(metav1.ConditionTrue, v1alpha1.ReasonEnforced,
+			v1alpha1.EntitledClassStatus{Name: "a", DeviceClass: "legal-a", Entitled: 8, Admitted: 16, Allocated: 3, Pending: 2}, v1alpha1.EntitledClassStatus{Name: "plugin", Resource: "nvidia.com/gpu", Entitled: 4}),
+		entitlement(metav1.ConditionUnknown, v1alpha1.ReasonTenantUnreachable), {},
+	}}}
+	got, err := c.countEntitlements(t.Context())
+	if want := map[[2]string]int{{"true", "Enforced"}: 1, {"false", "TenantUnreachable"}: 1, {"false", ""}: 1}; err != nil || !maps.Equal(got, want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
+	}
+	got, err = c.countDevices(t.Context())
+	want := map[[2]string]int{{"shared/legal-a", "entitled"}: 8, {"shared/legal-a", "admitted"}: 16, {"shared/legal-a", "allocated"}: 3, {"shared/legal-a", "pending"}: 2}
+	if err != nil || !maps.Equal(got, want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
 	}
 }
