@@ -36,7 +36,7 @@ type Options struct {
 	ClientCA []byte
 	// Archives are container images that the node has; the sandbox image SandboxImage is among them.
 	Archives []string
-	// Files are files of the node by their absolute path, below /etc.
+	// Files are files of the node by their absolute path, below /etc/kubernetes or /run.
 	Files map[string]string
 	// SettingsDir is kubelet's --config-dir; empty: it is not given the flag.
 	SettingsDir string

@@ -17,16 +17,25 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// pause is a program that waits for its end.
+// endOfResolvers is the line after the resolv.conf.
+const endOfResolvers = "end of resolv.conf\n"
+
+// pause is a program that writes its resolv.conf to standard output and waits for its end.
 const pause = `package main
 
 import (
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 )
 
 func main() {
+	text, err := os.ReadFile("/etc/resolv.conf")
+	if err != nil {
+		fmt.Println(err)
+	}
+	fmt.Print(string(text), "` + "end of resolv.conf\\n" + `")
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGINT, syscall.SIGTERM)
 	<-ended

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -31,7 +32,7 @@ const bridgeName = "ingot-settings"
 const thisMachine = `{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
 "cgroupDriver": "cgroupfs", "failCgroupV1": false, "cgroupsPerQOS": false, "enforceNodeAllocatable": ["none"], "failSwapOn": false,
 "authentication": {"anonymous": {"enabled": true}, "webhook": {"enabled": false}, "x509": {"clientCAFile": ""}}, "authorization": {"mode": "AlwaysAllow"},
-"evictionHard": {"memory.available": "1Mi"}, "resolvConf": "/etc/kubernetes/resolv.conf"}`
+"evictionHard": {"memory.available": "1Mi"}, "staticPodPath": "/etc/kubernetes/manifests"}`
 
 // bridge makes a bridge with an address that the node's cable is plugged into.
 func bridge(t *testing.T, address string) {
@@ -53,8 +54,9 @@ func bridge(t *testing.T, address string) {
 	}
 }
 
-// TestKubeletHasTheUsersMembersAndTheDefaults starts the real kubelet with the files of a node, and asks it what it made of them.
-func TestKubeletHasTheUsersMembersAndTheDefaults(t *testing.T) {
+// startSettings starts a node without a cluster whose kubelet has the files of the product's node, and those files beside them.
+func startSettings(t *testing.T, of product.Node, beside map[string]string) *Node {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		require.Missing(t, "root", "run the test of kubelet's settings as root: it makes namespaces")
 	}
@@ -65,16 +67,21 @@ func TestKubeletHasTheUsersMembersAndTheDefaults(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(programs, "kubelet")); err != nil {
 		require.Missing(t, "bin/node-programs/kubelet", "make node-programs")
 	}
-	files, err := product.Files(product.Node{Name: "settings", ProviderID: "ingot://1/1", Gate: "ingot.dev/unvalidated", Version: "1.37.0",
-		Members: []byte(`{"maxPods": 77, "kubeReserved": {"memory": "123Mi"}, "topologyManagerPolicy": "restricted", "featureGates": {"DRAExtendedResource": true}}`)})
+	of.Name, of.ProviderID, of.Gate, of.Version = "settings", "ingot://1/1", "ingot.dev/unvalidated", "1.37.0"
+	files, err := product.Files(of)
 	if err != nil {
 		t.Fatal(err)
 	}
 	own := map[string]string{"/etc/kubernetes/kubelet.conf.d/90-machine.conf": thisMachine}
+	maps.Copy(own, beside)
 	for _, f := range files {
 		if strings.HasPrefix(f.Path, "/etc/kubernetes/") {
 			own[f.Path] = f.Content
 		}
+	}
+	sandbox := filepath.Join(t.TempDir(), "sandbox.tar")
+	if err := WriteSandboxImage(t.Context(), sandbox); err != nil {
+		t.Fatal(err)
 	}
 	bridge(t, "198.18.77.1/24")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -82,7 +89,7 @@ func TestKubeletHasTheUsersMembersAndTheDefaults(t *testing.T) {
 	node, err := Start(ctx, Options{
 		Name: "settings", Dir: t.TempDir(), Programs: programs, Bridge: bridgeName, Interface: "eth0",
 		Address: netip.MustParsePrefix("198.18.77.2/24"), Gateway: netip.MustParseAddr("198.18.77.1"), Pods: netip.MustParsePrefix("198.18.78.0/24"),
-		Kubeconfig: []byte(noCluster), Files: own, SettingsDir: "/etc/kubernetes/kubelet.conf.d", Before: "/etc/kubernetes/ingot-kubelet-defaults",
+		Kubeconfig: []byte(noCluster), Files: own, SettingsDir: "/etc/kubernetes/kubelet.conf.d", Before: "/etc/kubernetes/ingot-kubelet-defaults", Archives: []string{sandbox},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -92,6 +99,15 @@ func TestKubeletHasTheUsersMembersAndTheDefaults(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return node
+}
+
+// TestKubeletHasTheUsersMembersAndTheDefaults starts the real kubelet with the files of a node, and asks it what it made of them.
+func TestKubeletHasTheUsersMembersAndTheDefaults(t *testing.T) {
+	node := startSettings(t, product.Node{
+		Members: []byte(`{"maxPods": 77, "kubeReserved": {"memory": "123Mi"}, "topologyManagerPolicy": "restricted", "featureGates": {"DRAExtendedResource": true}}`)}, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
 	config := configz(ctx, t, node, "198.18.77.2")
 	if config.MaxPods != 77 || config.TopologyManagerPolicy != "restricted" || !config.FeatureGates["DRAExtendedResource"] || config.KubeReserved["memory"] != "123Mi" {
 		t.Errorf("the user's members: maxPods %d, topologyManagerPolicy %s, kubeReserved %v", config.MaxPods, config.TopologyManagerPolicy, config.KubeReserved)
