@@ -14,45 +14,26 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	product "github.com/ingot-dev/ingot/cloudinit/kubelet"
 	"github.com/ingot-dev/ingot/test/require"
+	"github.com/ingot-dev/ingot/test/vm/lab"
 )
 
 func TestMain(m *testing.M) {
 	Main()
-	os.Exit(m.Run())
+	lab.Main(m)
 }
 
-const bridgeName = "ingot-settings"
+// nodeAddress is the address of the node that the tests start.
+const nodeAddress = "10.77.0.2"
 
 // thisMachine is what kubelet needs on a machine that others share, and without a cluster. Its name sorts after all of the product's.
 const thisMachine = `{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
 "cgroupDriver": "cgroupfs", "failCgroupV1": false, "cgroupsPerQOS": false, "enforceNodeAllocatable": ["none"], "failSwapOn": false,
 "authentication": {"anonymous": {"enabled": true}, "webhook": {"enabled": false}, "x509": {"clientCAFile": ""}}, "authorization": {"mode": "AlwaysAllow"},
 "evictionHard": {"memory.available": "1Mi"}, "staticPodPath": "/etc/kubernetes/manifests"}`
-
-// bridge makes a bridge with an address that the node's cable is plugged into.
-func bridge(t *testing.T, address string) {
-	t.Helper()
-	link := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: bridgeName}}
-	if err := netlink.LinkAdd(link); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = netlink.LinkDel(link) })
-	parsed, err := netlink.ParseAddr(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := netlink.AddrAdd(link, parsed); err != nil {
-		t.Fatal(err)
-	}
-	if err := netlink.LinkSetUp(link); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // startSettings starts a node without a cluster whose kubelet has the files of the product's node, and those files beside them.
 func startSettings(t *testing.T, of product.Node, beside map[string]string) *Node {
@@ -83,12 +64,14 @@ func startSettings(t *testing.T, of product.Node, beside map[string]string) *Nod
 	if err := WriteSandboxImage(t.Context(), sandbox); err != nil {
 		t.Fatal(err)
 	}
-	bridge(t, "198.18.77.1/24")
+	if err := lab.MakeBridge(); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	node, err := Start(ctx, Options{
-		Name: "settings", Dir: t.TempDir(), Programs: programs, Bridge: bridgeName, Interface: "eth0",
-		Address: netip.MustParsePrefix("198.18.77.2/24"), Gateway: netip.MustParseAddr("198.18.77.1"), Pods: netip.MustParsePrefix("198.18.78.0/24"),
+		Name: "settings", Dir: t.TempDir(), Programs: programs, Bridge: lab.Bridge, Interface: "eth0",
+		Address: netip.MustParsePrefix(nodeAddress + "/24"), Gateway: netip.MustParseAddr(lab.Address), Pods: netip.MustParsePrefix("198.18.78.0/24"),
 		Kubeconfig: []byte(noCluster), Files: own, SettingsDir: "/etc/kubernetes/kubelet.conf.d", Before: "/etc/kubernetes/ingot-kubelet-defaults", Archives: []string{sandbox},
 	})
 	if err != nil {
@@ -108,7 +91,7 @@ func TestKubeletHasTheUsersMembersAndTheDefaults(t *testing.T) {
 		Members: []byte(`{"maxPods": 77, "kubeReserved": {"memory": "123Mi"}, "topologyManagerPolicy": "restricted", "featureGates": {"DRAExtendedResource": true}}`)}, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	config := configz(ctx, t, node, "198.18.77.2")
+	config := configz(ctx, t, node, nodeAddress)
 	if config.MaxPods != 77 || config.TopologyManagerPolicy != "restricted" || !config.FeatureGates["DRAExtendedResource"] || config.KubeReserved["memory"] != "123Mi" {
 		t.Errorf("the user's members: maxPods %d, topologyManagerPolicy %s, kubeReserved %v", config.MaxPods, config.TopologyManagerPolicy, config.KubeReserved)
 	}
@@ -122,7 +105,7 @@ func TestKubeletHasTheUsersMembersAndTheDefaults(t *testing.T) {
 
 // noCluster is a cluster that does not answer.
 const noCluster = `{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}], users: [{name: a, user: {token: a}}],
-clusters: [{name: a, cluster: {server: 'https://198.18.77.1:1', insecure-skip-tls-verify: true}}]}`
+clusters: [{name: a, cluster: {server: 'https://` + lab.Address + `:1', insecure-skip-tls-verify: true}}]}`
 
 // configz asks kubelet for its configuration until it answers.
 func configz(ctx context.Context, t *testing.T, node *Node, host string) kubeletconfig.KubeletConfiguration {
