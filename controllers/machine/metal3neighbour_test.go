@@ -34,7 +34,7 @@ func (r *metal3Rig) isLeft(h *metal3.BareMetalHost) {
 	management.Eventually(r.t, "the Machine says that no host is free", func() bool {
 		r.poke(r.namespace)
 		c := r.condition(r.namespace, v1alpha1.ConditionClaimed)
-		return c.Reason == v1alpha1.ReasonNoHostAvailable && strings.Contains(c.Message, "1 claimed")
+		return c.Reason == v1alpha1.ReasonNoHostAvailable && strings.Contains(c.Message, "1 taken")
 	})
 	if now := r.bareHost(h.Name); now.ResourceVersion != h.ResourceVersion {
 		r.t.Errorf("the host of another was written: annotations %v, labels %v, spec %+v", now.Annotations, now.Labels, now.Spec)

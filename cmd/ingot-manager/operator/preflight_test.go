@@ -46,8 +46,8 @@ func TestMissingKindsAreNamedWithWhatToApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	ours := kindsOf(scheme, v1alpha1.GroupVersion)
-	if len(ours) != 10 {
-		t.Errorf("Ingot's kinds are %v, want ten", ours)
+	if len(ours) != 12 {
+		t.Errorf("Ingot's kinds are %v, want twelve", ours)
 	}
 	for _, c := range []struct {
 		name   string
