@@ -296,7 +296,7 @@ func samePath(seen, schema string) bool {
 func TestTheSamplesAreAdmitted(t *testing.T) {
 	crds := definitions(t)
 	paths, err := filepath.Glob("../../config/samples/*.yaml")
-	others, otherErr := filepath.Glob("../../config/samples/[ij]*/*.yaml") // ironic and join
+	others, otherErr := filepath.Glob("../../config/samples/[ijm]*/*.yaml") // ironic, join and metal3
 	if err := errors.Join(err, otherErr); err != nil || len(paths) == 0 || len(others) == 0 {
 		t.Fatalf("no samples: %v", err)
 	}

@@ -227,6 +227,10 @@ func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
 			f.Host.Annotations[AnnotationLastTenant], f.Host.Annotations[v1alpha1.AnnotationLastErase] = "other/other", "Metadata"
 			r.Provider.Erase = &v1alpha1.ErasePolicy{AllowMetadataBetweenTenants: true}
 		}, Chosen, ""},
+		{"a metal3 host after a metadata clean is passed over where that is not allowed to be enough, and the field that allows it is named", func(r *Request, f *HostFacts) {
+			asMetal3(r, f)
+			f.Host.Annotations[AnnotationLastTenant], f.Host.Annotations[v1alpha1.AnnotationLastErase] = "other/other", "Metadata"
+		}, OtherTenant, "Metadata; set spec.erase.allowMetadataBetweenTenants of the NodeProvider to accept that, or erase its disks by another way"},
 		{"a metal3 host whose last clean nobody wrote down stays its tenant's", func(r *Request, f *HostFacts) {
 			asMetal3(r, f)
 			f.Host.Annotations[AnnotationLastTenant] = "other/other"

@@ -258,13 +258,7 @@ func checkLastTenant(r Request, f HostFacts) Evaluation {
 	if erased == v1alpha1.EraseMetadata && r.Provider.Erase != nil && r.Provider.Erase.AllowMetadataBetweenTenants {
 		return Evaluation{}
 	}
-	advice := fmt.Sprintf("annotate it %s=Full", v1alpha1.AnnotationErase)
-	switch {
-	case kind.Name == providerkind.Ironic.Name:
-		advice = "no erase by Ironic is proven disk by disk: set spec.erase.allowMetadataBetweenTenants of the NodeProvider to accept it as it is"
-	case !hasRecords(r):
-		advice = fmt.Sprintf("erase its disks by another way, and then remove its annotation %s", AnnotationLastTenant)
-	}
+	advice := eraseAdvice(r, erased)
 	switch {
 	case last.name != r.Tenant:
 		return rejectIf(true, OtherTenant, "was tenant %s's and had only this erase since: %s; %s", last.name, erased, advice)
@@ -273,6 +267,21 @@ func checkLastTenant(r Request, f HostFacts) Evaluation {
 	}
 	return rejectIf(true, ClusterUnknown, "was used by a TenantCluster %s whose cluster is not known (then %s, now %s), and this TenantCluster is not known to be older than "+
 		"that use; it had only this erase since: %s; %s", last.name, cmp.Or(last.cluster, UnknownCluster), cmp.Or(r.TenantClusterUID, UnknownCluster), erased, advice)
+}
+
+// eraseAdvice says what makes a host fit for another tenant whose last erase is given.
+func eraseAdvice(r Request, erased v1alpha1.EraseMode) string {
+	if providerkind.Of(r.Provider).Name == providerkind.Ironic.Name {
+		return "no erase by Ironic is proven disk by disk: set spec.erase.allowMetadataBetweenTenants of the NodeProvider to accept it as it is"
+	}
+	if hasRecords(r) {
+		return fmt.Sprintf("annotate it %s=Full", v1alpha1.AnnotationErase)
+	}
+	advice := fmt.Sprintf("erase its disks by another way, and then remove its annotation %s", AnnotationLastTenant)
+	if erased == v1alpha1.EraseMetadata {
+		advice = "set spec.erase.allowMetadataBetweenTenants of the NodeProvider to accept that, or " + advice
+	}
+	return advice
 }
 
 // eraseSince returns the erase since the last installation.
