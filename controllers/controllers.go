@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/ingot-dev/ingot/controllers/entitlement"
+	"github.com/ingot-dev/ingot/controllers/hardwaredata"
 	"github.com/ingot-dev/ingot/controllers/host"
 	"github.com/ingot-dev/ingot/controllers/hostindex"
 	"github.com/ingot-dev/ingot/controllers/inuse"
@@ -77,6 +78,7 @@ func Setup(mgr ctrl.Manager, d Dependencies) error {
 		"entitlement":  &entitlement.Reconciler{Client: c, Tenants: d.Tenants, Recorder: recorder("entitlement"), Clock: d.Clock},
 		"rollout":      &rollout.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("rollout"), Clock: d.Clock},
 		"tenant":       &tenant.Reconciler{Client: c, APIReader: apiReader, Tenants: d.Tenants, Recorder: recorder("tenant"), Clock: d.Clock},
+		"hardwaredata": &hardwaredata.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("hardwaredata")},
 		"host": &host.Reconciler{
 			Client: c, APIReader: apiReader, Installers: d.Installers, ConfigDrives: d.ConfigDrives, Recorder: recorder("host"), Clock: d.Clock, Jitter: d.Jitter,
 			Timeouts: d.HostTimeouts,

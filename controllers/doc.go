@@ -89,6 +89,7 @@
 //	    controllers["controllers"]
 //	    admission["controllers/admission/..."]
 //	    entitlement["controllers/entitlement"]
+//	    hardwaredata["controllers/hardwaredata"]
 //	    host["controllers/host/..."]
 //	    inuse["controllers/inuse"]
 //	    machine["controllers/machine/..."]
@@ -123,7 +124,7 @@
 //	  programs --> images & manifests & shells
 //	  shells --> kit
 //	  cmd_ingot_demo --> cmd_ingot
-//	  controllers --> entitlement & host & inuse & machine & nodepool & nodeprovider & nodequota & nodetype & osimage & remainingnode & rollout & servingcert & tenant & validation
+//	  controllers --> entitlement & hardwaredata & host & inuse & machine & nodepool & nodeprovider & nodequota & nodetype & osimage & remainingnode & rollout & servingcert & tenant & validation
 //	  admission --> plan_feasibility & plan_rendering & plan_revision
 //	  entitlement --> plan_entitlement & plan_rendering
 //	  hardware_agent --> hardware & hardware_cmdline
@@ -132,6 +133,7 @@
 //	  hardware_ironic --> hardware
 //	  hardware_netboot --> hardware_agent & hardware_identity
 //	  hardware_redfish --> hardware & hardware_identity
+//	  hardwaredata --> plan_event & plan_inventory
 //	  host --> plan_bootca & plan_bootnetwork & plan_host & plan_sameserver & plan_verdict
 //	  inuse --> plan_event & plan_inuse
 //	  machine --> plan_join & plan_lifecycle & plan_placement & plan_quota & plan_rendering & plan_sameserver

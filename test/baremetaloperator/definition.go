@@ -10,20 +10,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+var schemaKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+
 // conditionsSchema adds status.conditions to the CRD, as releases of 2026 have it.
 const conditionsSchema = `[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/conditions","value":
 {"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["type"],"items":{"type":"object","required":["type","status","reason","message","lastTransitionTime"],"properties":{
 "type":{"type":"string"},"status":{"type":"string","enum":["True","False","Unknown"]},"reason":{"type":"string"},"message":{"type":"string"},
 "observedGeneration":{"type":"integer","format":"int64"},"lastTransitionTime":{"type":"string","format":"date-time"}}}}}]`
 
-// AddConditions gives the CRD BareMetalHost of the API server the conditions of newer releases. Without it the API server drops what an Operator
-// with Options.Conditions writes, as a site does that has an older CRD.
+// acceleratorsSchema adds spec.hardware.accelerators to the CRD HardwareData.
+const acceleratorsSchema = `[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/hardware/properties/accelerators","value":
+{"type":"array","items":{"type":"object","properties":{
+"type":{"type":"string"},"vendorID":{"type":"string"},"deviceID":{"type":"string"},"deviceInfo":{"type":"string"},"pciAddress":{"type":"string"}}}}}]`
+
+// AddConditions gives the CRDs BareMetalHost and HardwareData of the API server the fields of releases of 2026: conditions and accelerators. Without it
+// the API server drops what an Operator with Options.Conditions writes, as a site does that has older CRDs.
 func AddConditions(ctx context.Context, c client.Client) error {
-	definition := &unstructured.Unstructured{}
-	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-	definition.SetName("baremetalhosts.metal3.io")
-	if err := c.Patch(ctx, definition, client.RawPatch(types.JSONPatchType, []byte(conditionsSchema))); err != nil {
-		return fmt.Errorf("add conditions to the CRD of BareMetalHosts: %w", err)
+	for name, fields := range map[string]string{"baremetalhosts.metal3.io": conditionsSchema, "hardwaredata.metal3.io": acceleratorsSchema} {
+		definition := &unstructured.Unstructured{}
+		definition.SetGroupVersionKind(schemaKind)
+		definition.SetName(name)
+		if err := c.Patch(ctx, definition, client.RawPatch(types.JSONPatchType, []byte(fields))); err != nil {
+			return fmt.Errorf("add the fields of newer releases to the CRD %s: %w", name, err)
+		}
 	}
 	return nil
 }

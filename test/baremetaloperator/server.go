@@ -17,6 +17,22 @@ type Deployment struct {
 	UserData, NetworkData, MetaData []byte
 }
 
+// Hardware is what an inspection finds.
+type Hardware struct {
+	metal3.HardwareDetails `json:",inline"`
+	// Accelerators are the devices that Ironic knows by their PCI ids. Releases of 2026 have the field; see AddConditions.
+	Accelerators []Accelerator `json:"accelerators,omitempty"`
+}
+
+// Accelerator is a device of Hardware, in the fields of Metal3.
+type Accelerator struct {
+	Type       string `json:"type,omitempty"`
+	VendorID   string `json:"vendorID,omitempty"`
+	DeviceID   string `json:"deviceID,omitempty"`
+	DeviceInfo string `json:"deviceInfo,omitempty"`
+	PCIAddress string `json:"pciAddress,omitempty"`
+}
+
 // Progress is the result of an operation on a server.
 type Progress struct {
 	// Done is true when the operation has ended. It is called again while it has not.
@@ -30,7 +46,7 @@ type Server interface {
 	// Register checks the credentials. The problem is empty when they are good.
 	Register(ctx context.Context) (problem string)
 	// Inspect returns the hardware.
-	Inspect(ctx context.Context) (*metal3.HardwareDetails, Progress)
+	Inspect(ctx context.Context) (*Hardware, Progress)
 	// PoweredOn returns whether the server is on.
 	PoweredOn(ctx context.Context) (bool, error)
 	// SetPower changes the power. It is done when nothing had to be changed.
@@ -56,6 +72,9 @@ const (
 
 // SimulatedServer is a Server in memory. The zero value is a server that is off and empty.
 type SimulatedServer struct {
+	// Accelerators are what inspection finds. They are set before it.
+	Accelerators []Accelerator
+
 	mu       sync.Mutex
 	on       bool
 	disk     Deployment
@@ -144,11 +163,15 @@ func (s *SimulatedServer) Register(context.Context) string {
 }
 
 // Inspect implements Server.
-func (s *SimulatedServer) Inspect(context.Context) (*metal3.HardwareDetails, Progress) {
+func (s *SimulatedServer) Inspect(context.Context) (*Hardware, Progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.progress(Inspecting)
-	return &metal3.HardwareDetails{RAMMebibytes: 2 << 20, CPU: metal3.CPU{Arch: "x86_64", Count: 128}}, p
+	details := metal3.HardwareDetails{
+		SystemVendor: metal3.HardwareSystemVendor{Manufacturer: "Example", ProductName: "GPU Server 8"},
+		RAMMebibytes: 2 << 20, CPU: metal3.CPU{Arch: "x86_64", Count: 128},
+	}
+	return &Hardware{HardwareDetails: details, Accelerators: s.Accelerators}, p
 }
 
 // PoweredOn implements Server.

@@ -8,7 +8,8 @@ import (
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -156,7 +157,7 @@ func (o *Operator) afterRegistration(_ context.Context, r *round) (outcome, erro
 }
 
 func (o *Operator) inspect(ctx context.Context, r *round) (outcome, error) {
-	details, p := r.server.Inspect(ctx)
+	found, p := r.server.Inspect(ctx)
 	switch {
 	case p.Problem != "":
 		return fail(r, metal3.InspectionError, p.Problem), nil
@@ -165,7 +166,7 @@ func (o *Operator) inspect(ctx context.Context, r *round) (outcome, error) {
 		done.after = pollInterval
 		return done, nil
 	}
-	if err := o.writeHardware(ctx, r, details); err != nil {
+	if err := o.writeHardware(ctx, r, found); err != nil {
 		return outcome{}, err
 	}
 	if mode, isSet := r.Annotations[metal3.InspectAnnotationPrefix]; isSet && mode != inspectDisabled {
@@ -173,15 +174,24 @@ func (o *Operator) inspect(ctx context.Context, r *round) (outcome, error) {
 		return wait(0), o.patchMetadata(ctx, r)
 	}
 	clearError(r, metal3.OperationalStatusOK)
-	r.Status.HardwareDetails, r.Status.ErrorCount = details, 0
+	r.Status.HardwareDetails, r.Status.ErrorCount = &found.HardwareDetails, 0
 	return o.changeState(r, metal3.StatePreparing), nil
 }
 
 // writeHardware writes the HardwareData of the host, which has its name.
-func (o *Operator) writeHardware(ctx context.Context, r *round, details *metal3.HardwareDetails) error {
-	data := &metal3.HardwareData{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
-	_, err := controllerutil.CreateOrUpdate(ctx, o.o.Client, data, func() error {
-		data.Spec.HardwareDetails = details.DeepCopy()
+func (o *Operator) writeHardware(ctx context.Context, r *round, found *Hardware) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(found)
+	if err != nil {
+		return err
+	}
+	data := &unstructured.Unstructured{}
+	data.SetGroupVersionKind(metal3.GroupVersion.WithKind("HardwareData"))
+	data.SetNamespace(r.Namespace)
+	data.SetName(r.Name)
+	_, err = controllerutil.CreateOrUpdate(ctx, o.o.Client, data, func() error {
+		if err := unstructured.SetNestedMap(data.Object, fields, "spec", "hardware"); err != nil {
+			return err
+		}
 		return controllerutil.SetControllerReference(r.BareMetalHost, data, o.o.Client.Scheme())
 	})
 	return err

@@ -76,14 +76,14 @@ func isPassing(err error) bool {
 }
 
 // Inspect implements baremetaloperator.Server.
-func (s *server) Inspect(ctx context.Context) (*metal3.HardwareDetails, baremetaloperator.Progress) {
+func (s *server) Inspect(ctx context.Context) (*baremetaloperator.Hardware, baremetaloperator.Progress) {
 	seen, progress := s.advance(ctx, "inspect", func(host hardware.Host, attempt hardware.Attempt) error {
 		return s.site.installer.Inspect(ctx, host, attempt, hardware.InspectByAgent)
 	})
 	if !progress.Done || seen.Inventory == nil {
 		return nil, progress
 	}
-	return hardwareDetails(*seen.Inventory, s.server.BootMAC()), progress
+	return &baremetaloperator.Hardware{HardwareDetails: hardwareDetails(*seen.Inventory, s.server.BootMAC())}, progress
 }
 
 // PoweredOn implements baremetaloperator.Server.
@@ -239,8 +239,8 @@ const (
 )
 
 // hardwareDetails returns what Metal3's inspection says of a server. GPUs are not part of it.
-func hardwareDetails(found hardware.Inventory, bootMAC string) *metal3.HardwareDetails {
-	out := &metal3.HardwareDetails{
+func hardwareDetails(found hardware.Inventory, bootMAC string) metal3.HardwareDetails {
+	out := metal3.HardwareDetails{
 		SystemVendor: metal3.HardwareSystemVendor{Manufacturer: found.Manufacturer, ProductName: found.Model, SerialNumber: found.SerialNumber},
 		Firmware:     metal3.Firmware{BIOS: metal3.BIOS{Version: found.BIOSVersion}},
 		RAMMebibytes: int(found.MemoryBytes / bytesPerMiB),

@@ -30,7 +30,7 @@ type HostRow struct {
 	// Kept says, of a host that is being deleted while a Machine has it, what keeps it and what to do. It continues a sentence that begins with the
 	// host's name.
 	Kept string `json:"kept,omitempty"`
-	// GPUs that inspection found.
+	// GPUs that inspection found, or that the labels of a host without a HostRecord name.
 	GPUs string `json:"gpus,omitempty"`
 	// NodeTypes that it fits.
 	NodeTypes []string `json:"nodeTypes"`
@@ -84,6 +84,9 @@ func hostRow(h placement.HostFacts, fits []placement.Fit) HostRow {
 	if row.Error == "" && h.SameServer != "" {
 		// The host of a metal3 provider reports no such error by itself.
 		row.Error = v1alpha1.ReasonSameServer + ": " + h.SameServer
+	}
+	if h.Record == nil {
+		row.GPUs = placement.LabelledGPUs(b.Labels)
 	}
 	if h.Record != nil && h.Record.Status.Inventory != nil {
 		row.GPUs = gpuList(h.Record.Status.Inventory)

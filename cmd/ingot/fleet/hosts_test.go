@@ -21,6 +21,7 @@ func TestHostsSayWhichAreOneServerAndWhichHaveOtherGPUsThanPromised(t *testing.T
 		return h
 	}
 	hosts := []metal3.BareMetalHost{host("metal", "a", "redfish://10.0.0.7"), host("metal", "b", "redfish://10.0.0.8"), host("metal", "c", "redfish://10.0.0.9"), host("other", "b", "10.0.0.7")}
+	hosts[3].Labels[v1alpha1.LabelGPUModel], hosts[3].Labels[v1alpha1.LabelGPUCount] = "H100-SXM5-80GB", "8"
 	records := []v1alpha1.HostRecord{{ObjectMeta: metav1.ObjectMeta{Namespace: "metal", Name: "b"}}, {ObjectMeta: metav1.ObjectMeta{Namespace: "metal", Name: "c"}}}
 	records[1].Status.Inventory = &v1alpha1.HostInventory{Model: "whose BMC cannot count GPUs"}
 	records[0].Status.Inventory = &v1alpha1.HostInventory{GPUSource: v1alpha1.SourceBMC, GPUs: []v1alpha1.GPUInventory{{VendorID: "10de", DeviceID: "2330", Model: "H100-SXM5-80GB", Count: 7}}}
@@ -36,7 +37,7 @@ func TestHostsSayWhichAreOneServerAndWhichHaveOtherGPUsThanPromised(t *testing.T
 		"metal a error available Off - - SameServer: BareMetalHost other/b has the same BMC 10.0.0.7",
 		"metal b free available Off - 7 x H100-SXM5-80GB none: h100: is selected by its labels but has 7 H100-SXM5-80GB, and 8 H100-SXM5-80GB are promised",
 		"metal c free available Off - unknown h100",
-		"other b error available Off - - SameServer: BareMetalHost metal/a has the same BMC 10.0.0.7",
+		"other b error available Off - 8 x H100-SXM5-80GB SameServer: BareMetalHost metal/a has the same BMC 10.0.0.7",
 	} {
 		if got := strings.Join(table[i+1], " "); !strings.HasPrefix(got, want) {
 			t.Errorf("got  %s\nwant %s", got, want)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,7 +63,7 @@ func CheckFit(host HostFacts, nodeType v1alpha1.NodeTypeSpec, provider v1alpha1.
 	if zone := host.Host.Labels[v1alpha1.LabelZone]; nodeType.Zone != "" && zone != nodeType.Zone {
 		return result(OtherZone, "is in zone %q, not %q", zone, nodeType.Zone)
 	}
-	if message := gpuMismatch(nodeType.GPU, host.Record); message != "" {
+	if message := gpuMismatch(nodeType.GPU, host, provider); message != "" {
 		return result(HardwareDiffers, "%s", message)
 	}
 	if message := missingHardware(nodeType.Hardware, host.Record); message != "" {
@@ -96,11 +97,18 @@ func selectorMismatch(selector metav1.LabelSelector, host HostFacts, provider v1
 
 // gpuMismatch says how the GPUs that inspection found differ from those that are promised. It is empty when they do not differ, when their
 // number is unknown, or when the catalogue does not have the promised model. A GPU whose model nobody could tell may be of any model.
-func gpuMismatch(want *v1alpha1.GPUSpec, record *v1alpha1.HostRecord) string {
-	if want == nil || record == nil || !record.Status.Inventory.IsGPUCountKnown() {
+func gpuMismatch(want *v1alpha1.GPUSpec, host HostFacts, provider v1alpha1.NodeProviderSpec) string {
+	if want == nil {
 		return ""
 	}
 	if _, err := catalogue.Lookup(want.Vendor, want.Model); err != nil {
+		return ""
+	}
+	record := host.Record
+	switch {
+	case provider.Metal3 != nil:
+		return labelMismatch(want, host.Host.Labels)
+	case record == nil || !record.Status.Inventory.IsGPUCountKnown():
 		return ""
 	}
 	found := record.Status.Inventory.GPUs
@@ -115,6 +123,30 @@ func gpuMismatch(want *v1alpha1.GPUSpec, record *v1alpha1.HostRecord) string {
 		return ""
 	}
 	return fmt.Sprintf("is selected by its labels but has %s, and %d %s are promised: correct the labels or the hostSelector", gpuNames(found), want.Count, want.Model)
+}
+
+// labelMismatch is gpuMismatch of a metal3 provider's host, which has no HostRecord: what is known of its GPUs is in its labels. Ingot writes them where
+// its HardwareData names the GPUs, and people do elsewhere. A label that is not there says nothing.
+func labelMismatch(want *v1alpha1.GPUSpec, labels map[string]string) string {
+	model, count := labels[v1alpha1.LabelGPUModel], labels[v1alpha1.LabelGPUCount]
+	isSame := (model == "" || model == want.Model) && (count == "" || count == strconv.Itoa(int(want.Count)))
+	if isSame {
+		return ""
+	}
+	return fmt.Sprintf("is selected by other labels but its labels of GPUs say %s, and %d %s are promised: correct the labels or the hostSelector",
+		LabelledGPUs(labels), want.Count, want.Model)
+}
+
+// LabelledGPUs returns what the labels of a host say about its GPUs, as in 8 x H100-SXM5-80GB; empty: nothing.
+func LabelledGPUs(labels map[string]string) string {
+	model, count := labels[v1alpha1.LabelGPUModel], labels[v1alpha1.LabelGPUCount]
+	switch {
+	case count == "":
+		return model
+	case model == "":
+		return count + " GPUs"
+	}
+	return count + " x " + model
 }
 
 // missingHardware says what the host lacks of what spec.hardware requires, as far as inspection found it.

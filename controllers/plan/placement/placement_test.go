@@ -76,6 +76,22 @@ func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
 			f.SameServer, f.Host.Status.PoweredOn = "BareMetalHost hall-2/b has the same BMC 10.0.0.7", true
 		}, SameServer, "hall-2/b has the same BMC"},
 		{"a host with other GPUs than promised is passed over", func(_ *Request, f *HostFacts) { f.Record.Status.Inventory = sevenGPUs }, HardwareDiffers, "has 7 H100-SXM5-80GB"},
+		{"a metal3 host whose labels say other GPUs is passed over", func(r *Request, f *HostFacts) {
+			r.Provider.Redfish, r.Provider.Metal3, f.Record = nil, &v1alpha1.Metal3Provider{}, nil
+			f.Host.Labels[v1alpha1.LabelGPUModel], f.Host.Labels[v1alpha1.LabelGPUCount] = "H100-SXM5-80GB", "7"
+		}, HardwareDiffers, "say 7 x H100-SXM5-80GB, and 8 H100-SXM5-80GB are promised"},
+		{"a metal3 host whose labels do not say how many GPUs it has is chosen", func(r *Request, f *HostFacts) {
+			r.Provider.Redfish, r.Provider.Metal3, f.Record = nil, &v1alpha1.Metal3Provider{}, nil
+			f.Host.Labels[v1alpha1.LabelGPUModel] = "H100-SXM5-80GB"
+		}, Chosen, ""},
+		{"a metal3 host that its operator only manages the power of is passed over", func(r *Request, f *HostFacts) {
+			r.Provider.Redfish, r.Provider.Metal3, f.Record = nil, &v1alpha1.Metal3Provider{}, nil
+			f.Host.Spec.ExternallyProvisioned, f.Host.Status.Provisioning.State = true, metal3.StateExternallyProvisioned
+		}, NotAvailable, "externally provisioned"},
+		{"a metal3 host that is to become one whose power alone is managed is passed over", func(r *Request, f *HostFacts) {
+			r.Provider.Redfish, r.Provider.Metal3, f.Record = nil, &v1alpha1.Metal3Provider{}, nil
+			f.Host.Spec.ExternallyProvisioned = true
+		}, InUse, "spec.externallyProvisioned"},
 		{"also where spec.hostName pins it", func(r *Request, f *HostFacts) { r.HostName, f.Record.Status.Inventory = "server-1", sevenGPUs }, HardwareDiffers, ""},
 		{"a host of another provider is passed over", func(_ *Request, f *HostFacts) { f.Host.Namespace = "other" }, OtherProvider, "other"},
 		{"a host whose BMC cannot count its GPUs is chosen", func(r *Request, f *HostFacts) {

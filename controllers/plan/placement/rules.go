@@ -191,6 +191,9 @@ func checkState(_ Request, f HostFacts) Evaluation {
 }
 
 func checkImage(_ Request, f HostFacts) Evaluation {
+	if f.Host.Spec.ExternallyProvisioned {
+		return rejectIf(true, InUse, "has spec.externallyProvisioned: something else installed what runs there")
+	}
 	return rejectIf(f.Host.Spec.Image != nil || f.Host.Spec.CustomDeploy != nil, InUse, "has an image in its spec, written by hand: remove spec.image")
 }
 
