@@ -24,10 +24,10 @@ type HostRow struct {
 	State string `json:"state"`
 	// NotFree says why no Machine can claim a host that is neither claimed nor in error. It continues a sentence that begins with the host's name.
 	NotFree string `json:"notFree,omitempty"`
-	// Claimed names the Machine that has it, namespace/name.
+	// Claimed names the Machine that has it, namespace/name, or the kind, namespace and name of another consumer.
 	Claimed string `json:"claimed,omitempty"`
 	Power   string `json:"power"`
-	// Kept says, of a host that is being deleted while a Machine has it, what keeps it and what to do. It continues a sentence that begins with the
+	// Kept says, of a host that is being deleted while a Machine has it, what keeps it or what its baremetal-operator does, and what to do. It continues a sentence that begins with the
 	// host's name.
 	Kept string `json:"kept,omitempty"`
 	// GPUs that inspection found, or that the labels of a host without a HostRecord name.
@@ -46,6 +46,10 @@ type HostRow struct {
 	Error string `json:"error,omitempty"`
 	// Release is the command that releases a host whose Machine is gone. It is empty once the release is requested.
 	Release string `json:"release,omitempty"`
+
+	// isServed is true where a baremetal-operator serves the host, and isFreeAgain where the error is of an installation that it has undone.
+	isServed, isFreeAgain bool
+	errorType             metal3.ErrorType
 }
 
 // MachineUIDs are the uids of all Machines. nil means that the user may not list them.
@@ -68,7 +72,10 @@ func HostRows(hosts []placement.HostFacts, nodeTypes []v1alpha1.NodeType, provid
 
 func hostRow(h placement.HostFacts, fits []placement.Fit) HostRow {
 	b := h.Host
-	row := HostRow{Namespace: b.Namespace, Name: b.Name, State: cmp.Or(string(b.Status.Provisioning.State), "new"), Power: "Off", NodeTypes: []string{}, Fits: placement.FitSummary(fits)}
+	row := HostRow{
+		Namespace: b.Namespace, Name: b.Name, State: cmp.Or(string(b.Status.Provisioning.State), "new"), Power: "Off", NodeTypes: []string{}, Fits: placement.FitSummary(fits),
+		isServed: isServed(h), isFreeAgain: hasUndoneError(h), errorType: b.Status.ErrorType,
+	}
 	if b.Status.PoweredOn {
 		row.Power = "On"
 	}
@@ -77,7 +84,7 @@ func hostRow(h placement.HostFacts, fits []placement.Fit) HostRow {
 			row.NodeTypes = append(row.NodeTypes, f.NodeType)
 		}
 	}
-	addClaim(&row, b)
+	addClaim(&row, h)
 	if b.Status.ErrorType != "" || b.Status.ErrorMessage != "" {
 		row.Error = strings.TrimPrefix(string(b.Status.ErrorType)+": "+b.Status.ErrorMessage, ": ")
 	}
@@ -98,14 +105,22 @@ func hostRow(h placement.HostFacts, fits []placement.Fit) HostRow {
 	return row
 }
 
-// addClaim adds to the row who has the host, and that it is kept for it although somebody has deleted it.
-func addClaim(row *HostRow, b *metal3.BareMetalHost) {
-	ref := b.Spec.ConsumerRef
+// addClaim adds to the row who has the host and, where somebody has deleted it nevertheless, what happens to it.
+func addClaim(row *HostRow, h placement.HostFacts) {
+	ref := h.Host.Spec.ConsumerRef
 	if ref == nil {
 		return
 	}
 	row.Claimed = ref.Namespace + "/" + ref.Name
-	if b.DeletionTimestamp != nil && v1alpha1.IsMachineRef(ref) {
+	if !v1alpha1.IsMachineRef(ref) {
+		row.Claimed = strings.TrimSpace(ref.Kind + " " + row.Claimed)
+		return
+	}
+	switch {
+	case h.Host.DeletionTimestamp == nil:
+	case row.isServed:
+		row.Kept = servedKept(ref.Namespace, ref.Name)
+	default:
 		row.Kept = v1alpha1.KeptForMachine(ref.Namespace, ref.Name)
 	}
 }
@@ -162,7 +177,7 @@ func providerOf(h placement.HostFacts, providers []v1alpha1.NodeProvider) v1alph
 // is on, paused or not erased is called free, while a Machine that needs it says NoHostAvailable.
 func setUse(row *HostRow, result placement.Evaluation) {
 	switch {
-	case row.Error != "" || result.Reason == placement.InError:
+	case row.Error != "" && !row.isFreeAgain || result.Reason == placement.InError:
 		row.Use = "error"
 		return
 	case row.Claimed != "":
@@ -209,7 +224,10 @@ func hostTable(rows []HostRow) [][]string {
 		if len(r.MissingDisks) > 0 {
 			last += "; missing, and an erase waits for it: " + strings.Join(r.MissingDisks, ", ")
 		}
-		if r.Error != "" {
+		switch {
+		case r.isFreeAgain:
+			last += "; an installation before failed and is undone: " + r.Error
+		case r.Error != "":
 			last = r.Error
 		}
 		if r.Kept != "" {

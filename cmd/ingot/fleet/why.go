@@ -124,7 +124,7 @@ func (d Diagnosis) nextStep() string {
 	if advice := d.diskStep(); advice != "" {
 		return advice
 	}
-	if advice := d.reasonStep(d.Machine.Reason); advice != "" {
+	if advice := cmp.Or(d.servedStep(), d.reasonStep(d.Machine.Reason)); advice != "" {
 		return advice + d.scaleStep()
 	}
 	if advice := d.hostStep(); advice != "" {
@@ -140,12 +140,15 @@ func (d Diagnosis) nextStep() string {
 }
 
 // reasonStep is what a person can do about a reason.
-func (d Diagnosis) reasonStep(reason string) string {
-	host := d.Machine.Host
-	if host == "" && d.Host != nil {
-		host = d.Host.Name
+func (d Diagnosis) reasonStep(reason string) string { return d.fillIn(nextSteps[reason]) }
+
+// fillIn fills the names of the host and the Machine in.
+func (d Diagnosis) fillIn(text string) string {
+	namespace, host := "", d.Machine.Host
+	if d.Host != nil {
+		namespace, host = d.Host.Namespace, cmp.Or(host, d.Host.Name)
 	}
-	return strings.NewReplacer("HOST", host, "MACHINE", "-n "+d.Machine.Namespace+" "+d.Machine.Name).Replace(nextSteps[reason])
+	return strings.NewReplacer("NAMESPACE", namespace, "HOST", host, "MACHINE", "-n "+d.Machine.Namespace+" "+d.Machine.Name).Replace(text)
 }
 
 // scaleStep is the other thing that a person can do about a Machine that has no host: not to delete it, because its NodePool would make it again.
@@ -162,6 +165,9 @@ func (d Diagnosis) hostStep() string {
 	if d.Host == nil || d.Host.Error == "" {
 		return ""
 	}
+	if advice := d.servedHostStep(); advice != "" {
+		return advice
+	}
 	// The error is the host's error type, the reason and the message.
 	for text := d.Host.Error; text != ""; {
 		var reason string
@@ -169,6 +175,9 @@ func (d Diagnosis) hostStep() string {
 		if advice := d.reasonStep(reason); advice != "" {
 			return advice
 		}
+	}
+	if d.Host.isServed {
+		return d.fillIn("mend what the host reports; its baremetal-operator tries again by itself: " + describeHost)
 	}
 	return "mend what the host reports, then ask for another try: kubectl annotate --overwrite bmh -n " + d.Host.Namespace + " " + d.Host.Name + " ingot.dev/retry=$(date +%s)"
 }
@@ -326,7 +335,11 @@ func (d Diagnosis) writeHost(b *strings.Builder) {
 	if h.Error != "" {
 		fmt.Fprintf(b, "; %s", h.Error)
 	}
-	if h.Kept != "" {
+	switch {
+	case h.Kept == "":
+	case h.isServed:
+		fmt.Fprint(b, "; being deleted by its baremetal-operator, whatever runs there")
+	default:
 		fmt.Fprint(b, "; being deleted, and kept for this Machine")
 	}
 	fmt.Fprintln(b)

@@ -1,0 +1,78 @@
+package fleet
+
+import (
+	"slices"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/plan/placement"
+)
+
+// isServed reports whether a baremetal-operator serves the host. It has no HostRecord then, and the annotations that ask Ingot's host controller for
+// something have no effect.
+func isServed(h placement.HostFacts) bool {
+	return h.Record == nil && slices.Contains(h.Host.Finalizers, metal3.BareMetalHostFinalizer)
+}
+
+// servedKept says of a host that is being deleted while a Machine has it what its baremetal-operator does, and the way back. It continues a sentence
+// that begins with the host's name.
+func servedKept(namespace, name string) string {
+	return "is being deleted, and its baremetal-operator powers the server off and removes the image, whatever runs there: kubectl delete machine -n " + namespace + " " + name +
+		", and create the BareMetalHost again when it is gone"
+}
+
+// hasUndoneError reports whether the error of a host is that of an installation which its baremetal-operator has undone. The host is free, and the error
+// stays until its power is changed.
+func hasUndoneError(h placement.HostFacts) bool {
+	s := h.Host.Status
+	return isServed(h) && h.Host.Spec.Image == nil && s.ErrorType == metal3.ProvisioningError && s.Provisioning.State == metal3.StateAvailable && s.Provisioning.Image.URL == ""
+}
+
+// describeHost is the command that shows what the baremetal-operator says of a host.
+const describeHost = "kubectl describe bmh -n NAMESPACE HOST"
+
+// servedErrorSteps are what a person can do about an error of a host that a baremetal-operator serves.
+var servedErrorSteps = map[metal3.ErrorType]string{
+	metal3.RegistrationError:            "look at HOST's BMC: its network, its address in spec.bmc, and the Secret with its credentials; its baremetal-operator tries again by itself",
+	metal3.ProvisionedRegistrationError: "look at HOST's BMC: its network, its address in spec.bmc, and the Secret with its credentials; its baremetal-operator tries again by itself, and the server runs on",
+	metal3.PowerManagementError:         "look at HOST's BMC: it does not change the power of the server; its baremetal-operator tries again by itself",
+	metal3.ProvisioningError: "see what Ironic says (" + describeHost + "), and correct the server, or name a corrected OSImage in the NodeType: the baremetal-operator tries some times and then leaves the host available " +
+		"with this error, until another image or no image is asked for",
+	metal3.InspectionError:  "correct what the inspection reports (" + describeHost + "); the baremetal-operator tries again by itself",
+	metal3.PreparationError: "correct spec.raid or spec.firmware of HOST, or its HostFirmwareSettings; the baremetal-operator tries again by itself",
+	metal3.ServicingError:   "correct the HostFirmwareSettings or HostFirmwareComponents of HOST; the baremetal-operator tries again by itself",
+	metal3.DetachError:      "see the log of the baremetal-operator: it could not remove HOST's node from Ironic",
+}
+
+// servedReasonSteps take the place of nextSteps for a host that a baremetal-operator serves.
+var servedReasonSteps = map[string]string{
+	v1alpha1.ReasonProvisioningTimedOut: "see at what its baremetal-operator is (" + describeHost + "), the node of HOST in Ironic and the log of its ramdisk, or the console of HOST",
+	v1alpha1.ReasonEraseFailed: "the host stays out of the pool until its baremetal-operator has cleaned it, which it tries again by itself: " + describeHost +
+		" says what failed. Look at the node of HOST in Ironic, and at its disks",
+	v1alpha1.ReasonHostDeleting: "delete this Machine, and create the BareMetalHost again when it is gone: a deletion cannot be taken back",
+}
+
+// servedStep is what a person can do where a baremetal-operator serves the Machine's host; empty: as for every other host.
+func (d Diagnosis) servedStep() string {
+	if d.Host == nil || !d.Host.isServed {
+		return ""
+	}
+	switch d.Machine.Reason {
+	case v1alpha1.ReasonBMCUnreachable, v1alpha1.ReasonBMCConflict, v1alpha1.ReasonHostError, string(hardware.ReasonInstallerFailed):
+		return d.fillIn(servedErrorSteps[d.Host.errorType])
+	}
+	return d.fillIn(servedReasonSteps[d.Machine.Reason])
+}
+
+// servedHostStep is what a person can do about the error that a baremetal-operator reports of its host; empty: it serves another host, or reports none.
+func (d Diagnosis) servedHostStep() string {
+	switch {
+	case !d.Host.isServed:
+		return ""
+	case d.Host.isFreeAgain:
+		return "nothing: the installation that failed is undone, the host can be claimed, and its next installation clears the error. If that fails too: " + d.fillIn(describeHost)
+	}
+	return d.fillIn(servedErrorSteps[d.Host.errorType])
+}
