@@ -124,6 +124,8 @@ const (
 	ReasonPoweredOff = "PoweredOff"
 	// ReasonDeletingNode: the Node object is being deleted.
 	ReasonDeletingNode = "DeletingNode"
+	// ReasonDeprovisioning: a baremetal-operator removes the image of the host, which takes the next one after that.
+	ReasonDeprovisioning = "Deprovisioning"
 	// ReasonErasing: the host is being deprovisioned and erased.
 	ReasonErasing = "Erasing"
 	// ReasonEraseFailed: the erase failed; the host stays out of the pool.

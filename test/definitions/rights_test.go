@@ -41,6 +41,7 @@ func testTenantRoles(t *testing.T, cluster *rest.Config, admin client.Client, sc
 	t.Run("leaving a pool", r.testLeavingAPool)
 	t.Run("installation", r.testInstallation)
 	t.Run("why", func(t *testing.T) { testWhy(t, cluster, admin) })
+	t.Run("why elsewhere", func(t *testing.T) { testWhyElsewhere(t, cluster, admin) })
 	t.Run("why --log", func(t *testing.T) { testWhyLog(t, cluster, admin, r.manager) })
 }
 

@@ -122,6 +122,51 @@ func testWhyLog(t *testing.T, cluster *rest.Config, admin, manager client.Client
 	}
 }
 
+// testWhyElsewhere: a host leads to the Machine that has it or names another consumer, and where Ironic installs, the log is said to be there.
+func testWhyElsewhere(t *testing.T, cluster *rest.Config, admin client.Client) {
+	ctx := t.Context()
+	providers := map[string]v1alpha1.NodeProviderSpec{
+		"Ironic keeps the log of its ramdisk": {HostNamespace: "why-else-metal3", Metal3: &v1alpha1.Metal3Provider{}},
+		"openstack baremetal node show why-else-ironic~why-else-ironic-1": {
+			HostNamespace: "why-else-ironic", Ironic: &v1alpha1.IronicProvider{Endpoint: "https://ironic.example.com", HardwareType: "redfish", DeployInterface: "direct"},
+		},
+	}
+	for log, spec := range providers {
+		name := spec.HostNamespace + "-1"
+		m := inTeam(machine(name+"-m-", "why-else"))
+		for _, o := range []client.Object{
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: spec.HostNamespace}}, &v1alpha1.NodeProvider{ObjectMeta: metav1.ObjectMeta{Name: spec.HostNamespace}, Spec: spec}, m,
+		} {
+			if err := admin.Create(ctx, o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for host, ref := range map[string]*corev1.ObjectReference{
+			name:                      {APIVersion: v1alpha1.GroupVersion.String(), Kind: "Machine", Namespace: m.Namespace, Name: m.Name, UID: m.UID},
+			spec.HostNamespace + "-2": {APIVersion: "infrastructure.cluster.x-k8s.io/v1beta1", Kind: "Metal3Machine", Namespace: "capi", Name: "worker-1"},
+		} {
+			b := &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: spec.HostNamespace, Name: host}}
+			b.Spec.ConsumerRef = ref
+			if err := admin.Create(ctx, b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.Status.HostRef = &v1alpha1.NamespacedReference{Namespace: spec.HostNamespace, Name: name}
+		if err := admin.Status().Update(ctx, m); err != nil {
+			t.Fatal(err)
+		}
+		if got := askInVain(t, cluster, "", fleet.WhyCommand(), "--log", name); !strings.Contains(got, log) {
+			t.Errorf("the log of %s: %s", name, got)
+		}
+		if got := ask(t, cluster, "", fleet.WhyCommand(), name); !strings.HasPrefix(got, m.Namespace+"/"+m.Name+" is ") {
+			t.Errorf("host %s: %s", name, got)
+		}
+		if got := ask(t, cluster, "", fleet.WhyCommand(), spec.HostNamespace+"-2"); !strings.Contains(got, "Metal3Machine capi/worker-1 has it") {
+			t.Errorf("a host of another consumer: %s", got)
+		}
+	}
+}
+
 // askInVain runs a command that fails, and returns what it says.
 func askInVain(t *testing.T, cluster *rest.Config, user string, command *cobra.Command, args ...string) string {
 	t.Helper()

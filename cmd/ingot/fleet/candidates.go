@@ -12,6 +12,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
+	"github.com/ingot-dev/ingot/controllers/plan/providerkind"
 )
 
 // Candidate is a host that a Machine without one could claim, or why it cannot.
@@ -30,7 +31,9 @@ type evidence struct {
 	host *placement.HostFacts
 	// candidates are the hosts of a Machine that has none.
 	candidates []Candidate
-	rollout    *v1alpha1.Rollout
+	// provider is the kind of the host's NodeProvider; the zero value: the Machine has no host, or the caller may not read NodeProviders.
+	provider providerkind.Kind
+	rollout  *v1alpha1.Rollout
 	// unread says what the caller may not read.
 	unread []string
 }
@@ -58,7 +61,28 @@ func readMachineHost(ctx context.Context, k client.Client, m *v1alpha1.Machine, 
 	if i := slices.IndexFunc(facts, func(f placement.HostFacts) bool { return f.Host.Name == ref.Name }); i >= 0 {
 		e.host = &facts[i]
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	if provider := providerOfNamespace(ctx, k, ref.Namespace); provider != nil {
+		e.provider = providerkind.Of(*provider)
+	}
+	return nil
+}
+
+// providerOfNamespace returns the NodeProvider that has its hosts in the namespace, or nil where there is none or the caller may not read it: what is said
+// of a host is then less exact, and nothing else.
+func providerOfNamespace(ctx context.Context, k client.Client, namespace string) *v1alpha1.NodeProviderSpec {
+	var list v1alpha1.NodeProviderList
+	if err := k.List(ctx, &list); err != nil {
+		return nil
+	}
+	for i := range list.Items {
+		if spec := &list.Items[i].Spec; spec.HostNamespace == namespace {
+			return spec
+		}
+	}
+	return nil
 }
 
 // readCandidates compares the hosts with what a Machine without one asks for, by the rules that its controller chooses by. The Machine's own condition

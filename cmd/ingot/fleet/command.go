@@ -139,7 +139,7 @@ func compareServers(listed, everywhere []placement.HostFacts) {
 func WhyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "why MACHINE|HOST", Short: "Say why a Machine is as it is: condition, check, host, and the next step for a person", Args: cobra.ExactArgs(1),
-		Long: "Say why a Machine is as it is: condition, check, host, and the next step for a person. The name of a host that no Machine has does too.\n\n" +
+		Long: "Say why a Machine is as it is: condition, check, host, and the next step for a person. The name of a host does too.\n\n" +
 			"With --log, print the end of the log of the agent that last worked on a host, 64 KiB at most: of the Machine's host, or of the host of that name. " +
 			"It stays until the agent of the next attempt writes.",
 	}
@@ -183,6 +183,7 @@ func diagnoseMachine(ctx context.Context, k client.Client, namespace, name strin
 	}
 	d := Diagnose(m, e.host, e.rollout, now)
 	d.Candidates, d.Unread = e.candidates, e.unread
+	d.setProvider(e.provider)
 	return d, nil
 }
 

@@ -143,7 +143,7 @@ func TestWhySaysWhatToDoAboutAHostThatNoMachineHas(t *testing.T) {
 	}
 	host.Host.Status.Provisioning.State = metal3.StateInspecting
 	host.Host.Status.ErrorType, host.Host.Status.ErrorMessage = metal3.InspectionError, "NoBootRequest: attempt 4 failed"
-	text := DiagnoseHost(host, noon).text()
+	text := DiagnoseHost(host, nil, noon).text()
 	for _, want := range []string{
 		"host metal/server-04 is inspecting, and no Machine has it\n", "  attempt    4: Inspect Failed at Booting; NoBootRequest: the cable\n", "  log        ingot why --log metal/server-04\n",
 		"  next       mend what the host reports, then ask for another try: kubectl annotate --overwrite bmh -n metal server-04 ingot.dev/retry=",
@@ -153,7 +153,7 @@ func TestWhySaysWhatToDoAboutAHostThatNoMachineHas(t *testing.T) {
 		}
 	}
 	host.Host.Status.ErrorMessage = v1alpha1.ReasonServerIsOn + ": the server is on"
-	if next := DiagnoseHost(host, noon).Next; !strings.HasPrefix(next, "see what runs on server-04, and power it off") {
+	if next := DiagnoseHost(host, nil, noon).Next; !strings.HasPrefix(next, "see what runs on server-04, and power it off") {
 		t.Errorf("next is %q", next)
 	}
 }

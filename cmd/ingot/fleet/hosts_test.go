@@ -170,7 +170,7 @@ func TestAClaimedHostThatIsDeletedIsKeptForItsMachineEverywhere(t *testing.T) {
 	ready := machine("m1", v1alpha1.MachineReady, 60, 0, isReady())
 	ready.Status.Conditions = append(ready.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionClaimed, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonKeptForMachine, Message: "host metal/a " + kept})
 	text := Diagnose(&ready, &facts, nil, now.Time).text()
-	for _, part := range []string{"condition  Claimed=True KeptForMachine: host metal/a " + kept, "being deleted, and kept for this Machine", "next       host a " + kept, way} {
+	for _, part := range []string{"condition  Claimed=True KeptForMachine: host metal/a " + kept, "being deleted, and kept for its Machine", "next       host a " + kept, way} {
 		if !strings.Contains(text, part) {
 			t.Errorf("ingot why lacks %q:\n%s", part, text)
 		}

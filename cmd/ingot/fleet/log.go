@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/connect"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot/agentlogs"
 	"github.com/ingot-dev/ingot/controllers/host/attemptlog"
+	"github.com/ingot-dev/ingot/controllers/plan/providerkind"
 )
 
 // AgentLog is what `ingot why --log -o json` prints.
@@ -48,6 +50,11 @@ func logCommand(cmd *cobra.Command, flags *connect.Flags, name string) error {
 	log, err := attemptlog.Read(cmd.Context(), k, host.Namespace, host.Name)
 	switch {
 	case apierrors.IsNotFound(err):
+		if provider := providerOfNamespace(cmd.Context(), k, host.Namespace); provider != nil {
+			if text := logElsewhere(host, providerkind.Of(*provider)); text != "" {
+				return errors.New(text)
+			}
+		}
 		return fmt.Errorf("there is no log of host %s: no agent has sent one since it was registered; an agent that has no network says so on the console of the server", host)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("the log of host %s is for those who run the hosts: %w", host, err)

@@ -1,13 +1,16 @@
 package fleet
 
 import (
+	"fmt"
 	"slices"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
+	"github.com/ingot-dev/ingot/controllers/plan/providerkind"
 )
 
 // isServed reports whether a baremetal-operator serves the host. It has no HostRecord then, and the annotations that ask Ingot's host controller for
@@ -51,7 +54,6 @@ var servedReasonSteps = map[string]string{
 	v1alpha1.ReasonProvisioningTimedOut: "see at what its baremetal-operator is (" + describeHost + "), the node of HOST in Ironic and the log of its ramdisk, or the console of HOST",
 	v1alpha1.ReasonEraseFailed: "the host stays out of the pool until its baremetal-operator has cleaned it, which it tries again by itself: " + describeHost +
 		" says what failed. Look at the node of HOST in Ironic, and at its disks",
-	v1alpha1.ReasonHostDeleting: "delete this Machine, and create the BareMetalHost again when it is gone: a deletion cannot be taken back",
 }
 
 // servedStep is what a person can do where a baremetal-operator serves the Machine's host; empty: as for every other host.
@@ -66,13 +68,43 @@ func (d Diagnosis) servedStep() string {
 	return d.fillIn(servedReasonSteps[d.Machine.Reason])
 }
 
+// ironicSteps take the place of nextSteps for a host of an ironic NodeProvider, whose agent is Ironic's.
+var ironicSteps = map[string]string{
+	v1alpha1.ReasonProvisioningTimedOut: "look at the node of HOST in Ironic (openstack baremetal node show NAMESPACE~HOST) and at the console of HOST; the step that it stopped at is in the condition's message",
+}
+
+// ironicStep is what a person can do where Ironic installs the Machine's host; empty: as for every other host.
+func (d Diagnosis) ironicStep() string {
+	if d.provider.Name != providerkind.Ironic.Name {
+		return ""
+	}
+	return d.fillIn(ironicSteps[d.Machine.Reason])
+}
+
+// setProvider sets the kind of the host's NodeProvider, on which the next step depends.
+func (d *Diagnosis) setProvider(kind providerkind.Kind) {
+	d.provider = kind
+	d.Next = d.nextStep()
+}
+
+// logElsewhere says where the log of the last installation of a host is when it is not Ingot's agent that installs it; empty: it is.
+func logElsewhere(host types.NamespacedName, kind providerkind.Kind) string {
+	switch kind.Name {
+	case providerkind.Metal3.Name:
+		return fmt.Sprintf("there is no log of host %s: its baremetal-operator has Ironic install it. kubectl describe bmh -n %s %s says what happened, and Ironic keeps the log of its ramdisk", host, host.Namespace, host.Name)
+	case providerkind.Ironic.Name:
+		return fmt.Sprintf("there is no log of host %s: Ironic installs it, and keeps the log of its ramdisk. The node is openstack baremetal node show %s~%s", host, host.Namespace, host.Name)
+	}
+	return ""
+}
+
 // servedHostStep is what a person can do about the error that a baremetal-operator reports of its host; empty: it serves another host, or reports none.
 func (d Diagnosis) servedHostStep() string {
 	switch {
 	case !d.Host.isServed:
 		return ""
 	case d.Host.isFreeAgain:
-		return "nothing: the installation that failed is undone, the host can be claimed, and its next installation clears the error. If that fails too: " + d.fillIn(describeHost)
+		return "nothing: the installation that failed is undone, and the next one on this host clears the error. If that fails too: " + d.fillIn(describeHost)
 	}
 	return d.fillIn(servedErrorSteps[d.Host.errorType])
 }

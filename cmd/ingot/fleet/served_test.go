@@ -10,6 +10,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
+	"github.com/ingot-dev/ingot/controllers/plan/providerkind"
 )
 
 // servedHost is a host of a metal3 NodeProvider in the state.
@@ -48,7 +49,6 @@ func TestAdviceAboutTheHostOfABaremetalOperatorAsksItAndNobodyElse(t *testing.T)
 		{v1alpha1.ReasonHostError, servedHost(metal3.StateInspecting, inError("an error of tomorrow")), describe},
 		{v1alpha1.ReasonProvisioningTimedOut, servedHost(metal3.StateProvisioning, func(*metal3.BareMetalHost) {}), "the node of server-04 in Ironic"},
 		{v1alpha1.ReasonEraseFailed, servedHost(metal3.StateDeprovisioning, inError(metal3.ProvisioningError)), describe + " says what failed"},
-		{v1alpha1.ReasonHostDeleting, servedHost(metal3.StateProvisioned, func(*metal3.BareMetalHost) {}), "create the BareMetalHost again"},
 		{v1alpha1.ReasonJoinTimedOut, servedHost(metal3.StateProvisioned, func(*metal3.BareMetalHost) {}), "journalctl -u kubelet"},
 	} {
 		m := machine("one", v1alpha1.MachineProvisioning, 5, 9, isNot(c.reason, "m"))
@@ -74,8 +74,12 @@ func TestAnErrorThatABaremetalOperatorHasUndoneKeepsNobodyFromTheHost(t *testing
 	if line := strings.Join(hostTable([]HostRow{row})[1], "|"); row.Use != "free" || !strings.HasSuffix(line, "; an installation before failed and is undone: provisioning error: no such image") {
 		t.Errorf("use %q, line %q", row.Use, line)
 	}
-	if next := DiagnoseHost(facts, noon).Next; !strings.HasPrefix(next, "nothing: the installation that failed is undone") {
+	if next := DiagnoseHost(facts, nil, noon).Next; !strings.HasPrefix(next, "nothing: the installation that failed is undone") {
 		t.Errorf("next is %q", next)
+	}
+	facts.Host.Annotations = map[string]string{placement.AnnotationLastTenant: "rival/rival"}
+	if text := DiagnoseHost(facts, &providers[0].Spec, noon).text(); !strings.Contains(text, "; is free for its last tenant only: was tenant rival/rival's") {
+		t.Errorf("why it is not free for all is missing in\n%s", text)
 	}
 	facts.Host.Spec.Image = &metal3.Image{URL: "http://images/a.raw"}
 	if row := HostRows([]placement.HostFacts{facts}, nil, providers, nil)[0]; row.Use != "error" {
@@ -107,5 +111,22 @@ func TestAHostOfAnotherConsumerIsShownWithItsKind(t *testing.T) {
 	facts.Host.Spec.ConsumerRef = claimedBy("Machine")
 	if row := HostRows([]placement.HostFacts{facts}, nil, nil, MachineUIDs{"m": true})[0]; row.Claimed != "research/one" {
 		t.Errorf("a Machine's host: %+v", row)
+	}
+}
+
+func TestAdviceAboutAHostOfIronicNamesItsNode(t *testing.T) {
+	m := machine("one", v1alpha1.MachineProvisioning, 5, 0, isNot(v1alpha1.ReasonProvisioningTimedOut, "m"))
+	m.Status.HostRef = &v1alpha1.NamespacedReference{Namespace: "metal", Name: "server-04"}
+	host := placement.HostFacts{
+		Host:   &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "metal", Name: "server-04"}},
+		Record: &v1alpha1.HostRecord{Status: v1alpha1.HostRecordStatus{Wanted: &v1alpha1.WantedAttempt{Operation: "Install", Outcome: v1alpha1.AttemptFailed}}},
+	}
+	d := Diagnose(&m, &host, nil, noon)
+	if !strings.Contains(d.text(), "ingot why --log metal/server-04") {
+		t.Errorf("without a known provider:\n%s", d.text())
+	}
+	d.setProvider(providerkind.Ironic)
+	if !strings.Contains(d.Next, "openstack baremetal node show metal~server-04") || strings.Contains(d.text(), "--log") {
+		t.Errorf("with Ironic:\n%s", d.text())
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/plan/inventory"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
+	"github.com/ingot-dev/ingot/controllers/plan/providerkind"
 )
 
 // Diagnosis leads from a Machine's condition over its check to its host, or says why a host is in its state, as `ingot why -o json` prints it.
@@ -49,6 +50,8 @@ type Diagnosis struct {
 	missing, others []string
 	// pool is the NodePool that controls the Machine; empty: none does.
 	pool string
+	// provider is the kind of the host's NodeProvider; the zero value: it is not known.
+	provider providerkind.Kind
 }
 
 // conditionOrder is the order of a Machine's conditions.
@@ -124,7 +127,7 @@ func (d Diagnosis) nextStep() string {
 	if advice := d.diskStep(); advice != "" {
 		return advice
 	}
-	if advice := cmp.Or(d.servedStep(), d.reasonStep(d.Machine.Reason)); advice != "" {
+	if advice := cmp.Or(d.servedStep(), d.ironicStep(), d.reasonStep(d.Machine.Reason)); advice != "" {
 		return advice + d.scaleStep()
 	}
 	if advice := d.hostStep(); advice != "" {
@@ -290,118 +293,4 @@ var nextSteps = map[string]string{
 	v1alpha1.ReasonEraseFailed:                 "the host stays out of the pool until its erase succeeds: look at the disks of HOST",
 	v1alpha1.ReasonDrainTimedOut:               "make the pods leave, or their PodDisruptionBudgets let them: the message names them",
 	v1alpha1.ReasonHostOrphaned:                "an earlier Machine of this name still has a host, which may run its node: release that host as ingot hosts says, or delete this Machine and make one of another name, as a NodePool does by itself",
-}
-
-// text returns the diagnosis for a terminal.
-func (d Diagnosis) text() string {
-	var b strings.Builder
-	fmt.Fprintln(&b, d.Summary)
-	for _, c := range d.Conditions {
-		fmt.Fprintf(&b, "  condition  %s=%s %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
-	}
-	for _, c := range d.Checks {
-		fmt.Fprintf(&b, "  check      %s: %s, expected %s, observed %s\n", c.Name, c.Result, c.Expected, orDash(c.Observed))
-	}
-	d.writeHost(&b)
-	for _, c := range d.FailingCalls {
-		fmt.Fprintf(&b, "  failing    %s for %s, %s: %s\n", c.Call, timeSince(&c.Since.Time, d.now), c.Reason, c.Message)
-	}
-	if d.Progress != nil {
-		for _, f := range d.Progress.Findings {
-			fmt.Fprintf(&b, "  noticed    %s, last %s ago: %s\n", f.Reason, timeSince(&f.At.Time, d.now), f.Message)
-		}
-	}
-	d.writeAttempt(&b)
-	d.writeCandidates(&b)
-	if r := d.Rollout; r != nil {
-		fmt.Fprintf(&b, "  rollout    %s: %s\n", r.Name, rolloutLine(r))
-	}
-	if d.Manager != "" {
-		fmt.Fprintf(&b, "  manager    %s\n", d.Manager)
-	}
-	if d.Next != "" {
-		fmt.Fprintf(&b, "  next       %s\n", d.Next)
-	}
-	return b.String()
-}
-
-// writeHost writes the lines about the Machine's host.
-func (d Diagnosis) writeHost(b *strings.Builder) {
-	h := d.Host
-	if h == nil {
-		return
-	}
-	fmt.Fprintf(b, "  host       %s/%s: %s, power %s", h.Namespace, h.Name, h.State, strings.ToLower(h.Power))
-	if h.Error != "" {
-		fmt.Fprintf(b, "; %s", h.Error)
-	}
-	switch {
-	case h.Kept == "":
-	case h.isServed:
-		fmt.Fprint(b, "; being deleted by its baremetal-operator, whatever runs there")
-	default:
-		fmt.Fprint(b, "; being deleted, and kept for this Machine")
-	}
-	fmt.Fprintln(b)
-	for _, disk := range h.MissingDisks {
-		fmt.Fprintf(b, "  missing    %s: the agent did not find it\n", disk)
-	}
-}
-
-// writeAttempt writes the line about the last attempt on the host of a Machine that is not Ready.
-func (d Diagnosis) writeAttempt(b *strings.Builder) {
-	a := d.Attempt
-	if a == nil || d.Machine.Ready {
-		return
-	}
-	fmt.Fprintf(b, "  attempt    %d: %s %s", a.Number, a.Operation, cmp.Or(string(a.Outcome), "Running"))
-	if step := d.attemptStep(); step != "" {
-		fmt.Fprintf(b, " at %s", step)
-	}
-	if a.IsOpen() {
-		fmt.Fprintf(b, "; the attempt ends by %s", clockTime(a.Deadline.Time))
-	}
-	if a.Reason != "" {
-		fmt.Fprintf(b, "; %s: %s", a.Reason, a.Message)
-	}
-	fmt.Fprintln(b)
-	if d.Host != nil && a.Outcome == v1alpha1.AttemptFailed {
-		fmt.Fprintf(b, "  log        ingot why --log %s/%s\n", d.Host.Namespace, d.Host.Name)
-	}
-	if d.Progress == nil {
-		return
-	}
-	for _, disk := range d.Progress.Disks {
-		fmt.Fprintf(b, "  disk       %s: %s", hardware.Disk(disk.DiskInventory), disk.Result)
-		if disk.Method != "" {
-			fmt.Fprintf(b, " by %s", disk.Method)
-		}
-		fmt.Fprintf(b, "; %s\n", orDash(disk.Message))
-	}
-}
-
-// attemptStep is the step that the attempt failed at or, while it runs, the step that it is at, for how long, and until when.
-func (d Diagnosis) attemptStep() string {
-	p := d.Progress
-	if p == nil || !d.Attempt.IsOpen() {
-		return d.Attempt.Step
-	}
-	text := p.Step
-	if p.StepAt != nil {
-		text += " for " + timeSince(&p.StepAt.Time, d.now)
-	}
-	if p.StepDeadline != nil {
-		text += "; this step ends by " + clockTime(p.StepDeadline.Time)
-	}
-	return text
-}
-
-func clockTime(t time.Time) string { return t.UTC().Format("15:04:05Z") }
-
-func rolloutLine(r *v1alpha1.Rollout) string {
-	text := fmt.Sprintf("%s, %d of %d done", orDash(string(r.Status.Phase)), r.Status.Targets.Done, r.Status.Targets.Total)
-	if r.Status.StoppedBy != "" {
-		text += "; stopped by " + r.Status.StoppedBy
-	}
-	return text
 }

@@ -74,6 +74,14 @@ func (s scope) waitForPowerState() result {
 	return waitResult(report{reason: reason, waitingFor: "the host to leave the state " + string(s.Host.State), message: message}).withRequeueAfter(hostCheckInterval)
 }
 
+// servedInstallingReport is the same for the whole installation, because each write of a status is a request.
+func (s scope) servedInstallingReport() report {
+	return report{
+		v1alpha1.ConditionProvisioned, v1alpha1.ReasonProvisioning, "its baremetal-operator to install it",
+		"host " + s.hostName() + " is installed by its baremetal-operator" + s.overdueStep(nil),
+	}
+}
+
 // servedErrors are the errors of a host that a baremetal-operator serves, as a reason and in words that are fit for those who may not read hosts.
 var servedErrors = map[metal3.ErrorType]struct{ reason, words string }{
 	metal3.RegistrationError:            {v1alpha1.ReasonBMCUnreachable, "its baremetal-operator cannot use its BMC: it does not answer, or refuses the credentials"},

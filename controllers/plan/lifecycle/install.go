@@ -276,6 +276,9 @@ func (s scope) installingReport(a *v1alpha1.HostAttempt) report {
 			fmt.Sprintf("the server of host %s does not load the installer, %s: attempt %d is at %s%s", s.hostName(), loadingProblems[finding], a.Number, stepTimes(s.Host.Record.Status.Wanted, a), detailsHint),
 		}
 	}
+	if !s.mustHaveRecord() {
+		return s.servedInstallingReport()
+	}
 	return report{
 		v1alpha1.ConditionProvisioned, v1alpha1.ReasonProvisioning, "the installer to begin",
 		"host " + s.hostName() + " is prepared and boots the installer" + s.overdueStep(a),
@@ -356,19 +359,6 @@ func stepTimes(w *v1alpha1.WantedAttempt, a *v1alpha1.HostAttempt) string {
 }
 
 func timeOfDay(t time.Time) string { return t.UTC().Format("15:04:05Z") }
-
-// currentAttempt returns the host's current installation for this Machine and its recorded progress, or nil where there is none.
-func (f Facts) currentAttempt() (*v1alpha1.WantedAttempt, *v1alpha1.HostAttempt) {
-	if f.Host == nil || f.Host.Record == nil {
-		return nil, nil
-	}
-	r := f.Host.Record
-	if r.Status.Wanted == nil || r.Status.Wanted.Operation != string(hardware.OpInstall) ||
-		r.Status.Wanted.MachineUID != f.Machine.UID || r.Status.Wanted.MachineAttempt != f.Machine.Status.Attempt {
-		return nil, nil
-	}
-	return r.Status.Wanted, r.Status.Progress()
-}
 
 // nextProgress returns the progress for the status. It changes with the first bytes and with every section of the image;
 // HostRecord.status is more exact.

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
 // MaxWaitingFor is the maximum length of status.waitingFor, maxMessage that of a condition's message. Both are in bytes.
@@ -190,4 +191,17 @@ var isWarning = map[string]bool{
 	v1alpha1.ReasonClaimTimedOut: true, v1alpha1.ReasonProvisioningTimedOut: true, v1alpha1.ReasonJoinTimedOut: true,
 	v1alpha1.ReasonVersionSkew: true, v1alpha1.ReasonDRANotServed: true, v1alpha1.ReasonDrainTimedOut: true, v1alpha1.ReasonServerOff: true,
 	v1alpha1.ReasonBootAddressWrong: true, v1alpha1.ReasonKubeletUnsupported: true,
+}
+
+// currentAttempt returns the host's current installation for this Machine and its recorded progress, or nil where there is none.
+func (f Facts) currentAttempt() (*v1alpha1.WantedAttempt, *v1alpha1.HostAttempt) {
+	if f.Host == nil || f.Host.Record == nil {
+		return nil, nil
+	}
+	r := f.Host.Record
+	if r.Status.Wanted == nil || r.Status.Wanted.Operation != string(hardware.OpInstall) ||
+		r.Status.Wanted.MachineUID != f.Machine.UID || r.Status.Wanted.MachineAttempt != f.Machine.Status.Attempt {
+		return nil, nil
+	}
+	return r.Status.Wanted, r.Status.Progress()
 }

@@ -229,7 +229,7 @@ func (s scope) planDeprovisionForNextImage() result {
 	}
 	reason, message := s.hostProblem()
 	if reason == "" {
-		reason, message = v1alpha1.ReasonErasing, fmt.Sprintf("host %s is %s; it takes the next image when it is available", s.hostName(), s.Host.State)
+		reason, message = v1alpha1.ReasonDeprovisioning, fmt.Sprintf("host %s is %s; it takes the next image when it is available", s.hostName(), s.Host.State)
 	}
 	r := report{reason: reason, waitingFor: "the host to be deprovisioned", message: message}
 	if s.Host.ImageURL != "" {
