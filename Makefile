@@ -77,6 +77,14 @@ boot-arm64: $(BIN)/ingot ## Make the same for servers with an arm64 processor, i
 .PHONY: node-programs
 node-programs: $(BIN)/node-programs/kubectl $(BIN)/node-programs/kubeadm ## Build what test nodes run: kubelet, kubeadm, containerd and their tools, in bin/node-programs.
 
+# What stands for the ramdisk with Ironic's agent, where a real Ironic boots virtual servers.
+.PHONY: ironic-agent
+ironic-agent: $(BIN)/ironic-agent/agent.cpio.zst ## Make the ramdisk that the tests have Ironic boot, in bin/ironic-agent.
+
+$(BIN)/ironic-agent/agent.cpio.zst: $(BIN)/boot/agent.cpio.zst $(wildcard test/ironic/*.go test/ironic/disk/*.go test/ironic/ramdisk/*.go)
+	@mkdir -p $(BIN)/ironic-agent && go build -ldflags '-s -w' -o $(BIN)/ironic-agent/agent ./test/ironic/ramdisk
+	@kernel='$(KERNEL)'; $(BIN)/ingot image ramdisk --agent $(BIN)/ironic-agent/agent --kernel "$${kernel:-$$(ls $(BIN)/kernel/linux-image-*.deb)}" -o $(BIN)/ironic-agent 2> $(BIN)/ironic-agent/log || { cat $(BIN)/ironic-agent/log; exit 1; }
+
 # They change with their versions, which the recipe has.
 $(BIN)/node-programs/kubectl: config/images/debian-kubernetes.yaml
 	@echo "building kubelet, containerd and kubectl (a few minutes)"
@@ -110,7 +118,7 @@ e2e: programs boot node-image ## Install a virtual server with real firmware by 
 	@INGOT_REQUIRE=all go test -count=1 -v -timeout 60m ./test/vm $(ARGS)
 
 .PHONY: e2e-all
-e2e-all: programs boot boot-arm64 node-image ## Run every test of virtual servers, also those that .ci/run leaves out.
+e2e-all: programs boot boot-arm64 node-image ironic-agent ## Run every test of virtual servers, also those that .ci/run leaves out.
 	@INGOT_REQUIRE=all INGOT_E2E=all go test -count=1 -v -timeout 90m ./test/vm $(ARGS)
 
 .PHONY: unit

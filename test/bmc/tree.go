@@ -122,11 +122,12 @@ func sockets(inventory hardware.Inventory) int {
 
 func (t tree) addParts(inventory hardware.Inventory) {
 	instructions := map[string]string{"amd64": "x86-64", "arm64": "ARM-A64"}[inventory.Architecture]
+	architecture := map[string]string{"amd64": "x86", "arm64": "ARM"}[inventory.Architecture]
 	var members []string
 	for i := range sockets(inventory) {
 		threads := inventory.CPUThreads / sockets(inventory)
 		members = append(members, t.add(fmt.Sprintf("%s/Processors/CPU%d", PathSystem, i), "#Processor.v1_20_0.Processor", map[string]any{
-			"ProcessorType": "CPU", "InstructionSet": instructions, "Model": inventory.CPUModel, "TotalThreads": threads, "TotalCores": threads / 2,
+			"ProcessorType": "CPU", "ProcessorArchitecture": architecture, "InstructionSet": instructions, "Model": inventory.CPUModel, "TotalThreads": threads, "TotalCores": threads / 2,
 		}))
 	}
 	t.collection(PathSystem+"/Processors", members...)

@@ -2,6 +2,7 @@ package ironic
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -39,6 +40,12 @@ type AgentOptions struct {
 	Hangs map[string]bool
 	// WriteImage does what write_image asks for, with the config drive as Ironic encodes it; nil: nothing is written.
 	WriteImage func(ctx context.Context, image Image, configDrive string) error
+	// Listen is the address and port that the agent takes commands on, and that Ironic must reach; empty: a free port of the loopback.
+	Listen string
+	// Token is the agent's token where Ironic has given it with the boot; empty: it comes with the lookup.
+	Token string
+	// PowerOff is called, once, when Ironic has the agent power its machine off; nil: nothing is.
+	PowerOff func()
 	// Erase does what the step erase_devices or erase_devices_metadata asks for; nil: nothing is erased.
 	Erase func(step string) error
 }
@@ -81,7 +88,7 @@ func StartAgent(t testing.TB, endpoint, mac string, options AgentOptions) *Agent
 
 // NewAgent starts an agent for the node with a port of this MAC address. Stop ends it.
 func NewAgent(endpoint, mac string, options AgentOptions) (*Agent, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it does not wait
+	listener, err := net.Listen("tcp", cmp.Or(options.Listen, "127.0.0.1:0")) //nolint:noctx // it does not wait
 	if err != nil {
 		return nil, fmt.Errorf("serve an agent of Ironic: %w", err)
 	}
@@ -151,7 +158,7 @@ func (a *Agent) lookUp(ctx context.Context) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.node, a.token, a.commands = found.Node.UUID, found.Config.Token, nil
+	a.node, a.token, a.commands = found.Node.UUID, cmp.Or(a.options.Token, found.Config.Token), nil
 }
 
 func (a *Agent) heartbeat(ctx context.Context, callback string) {
@@ -228,6 +235,9 @@ func (a *Agent) serve(w http.ResponseWriter, r *http.Request) {
 	a.commands = append(a.commands, answer)
 	if command.Name == "standby.power_off" {
 		a.token, a.commands = "", nil
+		if a.options.PowerOff != nil {
+			defer a.options.PowerOff()
+		}
 	}
 	_ = json.NewEncoder(w).Encode(answer)
 }

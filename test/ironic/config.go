@@ -10,13 +10,27 @@ type Options struct {
 	MaxDeploys, MaxCleans int
 	// DeployDelay, PowerDelay and InspectDelay are the seconds that the interfaces of fake-hardware take.
 	DeployDelay, PowerDelay, InspectDelay int
+	// HardwareType is the only one that is enabled, with Ironic's own default for each interface; empty: fake-hardware, redfish and ipmi, with the management
+	// interface noop.
+	HardwareType string
+	// Address is the IP address that Ironic is reached at, also by its agent; empty: that of the loopback.
+	Address string
+	// FilesURL is where the files in the directory FilesDir are served, which servers and BMCs boot; empty: nowhere.
+	FilesURL string
+	// AgentDir is the directory with the files that boot Ironic's agent: vmlinuz, agent.cpio.zst and, for virtual media, bootloader.img, which is an EFI system
+	// partition with GRUB as Debian builds it; empty: nothing is booted.
+	AgentDir string
 }
+
+// FilesDir is the directory, below that of the process, with what servers and BMCs boot.
+const FilesDir = "httpboot"
 
 // settings are what the template of the configuration takes.
 type settings struct {
 	Options
 	Dir, Auth         string
 	Port, ConductPort int
+	FilesDir          string
 }
 
 // config is Ironic's configuration. Power synchronization is frequent, because a test waits for it. The management interface of fake-hardware knows no boot
@@ -26,14 +40,15 @@ auth_strategy={{.Auth}}
 http_basic_auth_user_file={{.Dir}}/htpasswd
 rpc_transport=json-rpc
 host=ingot-test
-my_ip=127.0.0.1
-enabled_hardware_types=fake-hardware,redfish,ipmi
+my_ip={{.Address}}
+enabled_hardware_types={{or .HardwareType "fake-hardware,redfish,ipmi"}}
 enabled_boot_interfaces=fake,redfish-virtual-media,ipxe,pxe
 enabled_deploy_interfaces=fake,direct,ramdisk
 enabled_network_interfaces=noop
 enabled_power_interfaces=fake,redfish,ipmitool
 enabled_management_interfaces=fake,redfish,ipmitool,noop
-default_management_interface=noop
+{{- if not .HardwareType}}
+default_management_interface=noop{{end}}
 enabled_inspect_interfaces=fake,redfish,no-inspect
 enabled_bios_interfaces=fake,redfish,no-bios
 enabled_raid_interfaces=fake,redfish,no-raid
@@ -41,14 +56,14 @@ enabled_console_interfaces=fake,no-console
 enabled_rescue_interfaces=fake,no-rescue
 enabled_storage_interfaces=noop,fake
 enabled_vendor_interfaces=fake,redfish,no-vendor,ipmitool
-grub_config_path=EFI/BOOT/grub.cfg
+grub_config_path=EFI/debian/grub.cfg
 state_path={{.Dir}}/state
 [api]
-host_ip=127.0.0.1
+host_ip={{.Address}}
 port={{.Port}}
 [json_rpc]
 auth_strategy=noauth
-host_ip=127.0.0.1
+host_ip={{.Address}}
 port={{.ConductPort}}
 [database]
 connection=sqlite:///{{.Dir}}/ironic.sqlite
@@ -60,24 +75,31 @@ require_tls=false
 post_deploy_get_power_state_retries=1
 post_deploy_get_power_state_retry_interval=0
 [deploy]
-http_root={{.Dir}}/httpboot
-http_url=http://127.0.0.1:9
+http_root={{.Dir}}/{{.FilesDir}}
+http_url={{or .FilesURL "http://127.0.0.1:9"}}
 default_boot_mode=uefi
 [pxe]
 tftp_root={{.Dir}}/tftpboot
 tftp_master_path={{.Dir}}/master
 images_path={{.Dir}}/images
 instance_master_path={{.Dir}}/master
+kernel_append_params=console=ttyS0
 [redfish]
 use_swift=false
+kernel_append_params=console=ttyS0
 [service_catalog]
 auth_type=none
-endpoint_override=http://127.0.0.1:{{.Port}}
+endpoint_override=http://{{.Address}}:{{.Port}}
 [fake]
 deploy_delay={{.DeployDelay}}
 power_delay={{.PowerDelay}}
 inspect_delay={{.InspectDelay}}
 [conductor]
+{{- if .AgentDir}}
+file_url_allowed_paths={{.AgentDir}}
+deploy_kernel=file://{{.AgentDir}}/vmlinuz
+deploy_ramdisk=file://{{.AgentDir}}/agent.cpio.zst
+bootloader=file://{{.AgentDir}}/bootloader.img{{end}}
 automated_clean=true
 sync_power_state_interval=5
 node_locked_retry_attempts=1

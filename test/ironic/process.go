@@ -2,6 +2,7 @@ package ironic
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -47,7 +50,8 @@ type Process struct {
 // Launch starts an Ironic with its files and an empty database in dir, and waits until its API answers. Stop ends it.
 func Launch(ctx context.Context, dir string, options Options) (*Process, error) {
 	p := &Process{dir: dir}
-	set := settings{Options: options, Dir: dir, Auth: "noauth"}
+	options.Address = cmp.Or(options.Address, "127.0.0.1")
+	set := settings{Options: options, Dir: dir, Auth: "noauth", FilesDir: FilesDir}
 	var err error
 	if set.Port, err = freePort(ctx); err != nil {
 		return nil, err
@@ -61,7 +65,7 @@ func Launch(ctx context.Context, dir string, options Options) (*Process, error) 
 			return nil, err
 		}
 	}
-	p.Endpoint = "http://127.0.0.1:" + strconv.Itoa(set.Port)
+	p.Endpoint = "http://" + net.JoinHostPort(options.Address, strconv.Itoa(set.Port))
 	if err := p.writeConfig(set); err != nil {
 		return nil, err
 	}
@@ -82,7 +86,8 @@ func (p *Process) Resume(ctx context.Context) error {
 	defer func() { _ = log.Close() }()
 	process := exec.Command("ironic", "--config-file", p.config()) //nolint:noctx // Stop ends it
 	process.Stdout, process.Stderr = log, log
-	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	process.Env = withoutAuthorities(os.Environ())
+	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := process.Start(); err != nil {
 		return fmt.Errorf("start Ironic: %w", err)
 	}
@@ -93,6 +98,14 @@ func (p *Process) Resume(ctx context.Context) error {
 		close(exited)
 	}()
 	return p.waitUntilReady(ctx)
+}
+
+// withoutAuthorities leaves out the variables by which Python's requests takes other authorities than those that its caller names.
+func withoutAuthorities(environment []string) []string {
+	return slices.DeleteFunc(environment, func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return name == "REQUESTS_CA_BUNDLE" || name == "CURL_CA_BUNDLE"
+	})
 }
 
 // Stop ends the process at once, as a crash does. The database stays.
@@ -148,7 +161,7 @@ func (p *Process) logTail() []byte {
 }
 
 func (p *Process) writeConfig(set settings) error {
-	for _, dir := range []string{"state", "httpboot", "tftpboot", "master", "images"} {
+	for _, dir := range []string{"state", FilesDir, "tftpboot", "master", "images"} {
 		if err := os.MkdirAll(filepath.Join(p.dir, dir), 0o700); err != nil {
 			return fmt.Errorf("configure Ironic: %w", err)
 		}

@@ -61,7 +61,13 @@ func (s *site) serveNodeImage(built string) (*v1alpha1.OSImage, error) {
 		return nil, err
 	}
 	file := strings.TrimSuffix(filepath.Base(manifests[0]), ".osimage.yaml") + ".raw.zst"
-	if err := os.Symlink(filepath.Join(built, file), filepath.Join(served, file)); err != nil {
+	if s.ironic != nil {
+		file, image.Spec.Format = strings.TrimSuffix(file, ".zst"), "raw"
+		image.Spec.Checksum, err = unpackImage(filepath.Join(served, file), filepath.Join(built, file+".zst"))
+	} else {
+		err = os.Symlink(filepath.Join(built, file), filepath.Join(served, file))
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := writeGuestImage(filepath.Join(served, "guest.tar"), filepath.Join(built, "guest")); err != nil {
@@ -200,6 +206,12 @@ func (s *site) awaitNode(machine string, p *phases) *corev1.Node {
 		return isOf(r, hardware.OpInstall) && a != nil && a.Step == string(hardware.StepWriting)
 	})
 	p.note("agent")
+	return s.awaitJoined(machine, p)
+}
+
+// awaitJoined follows it from the start of the installation.
+func (s *site) awaitJoined(machine string, p *phases) *corev1.Node {
+	s.t.Helper()
 	s.await("the installation", isInstalled)
 	p.note("written")
 	s.until("cloud-init runs the commands of the user data", func() error {

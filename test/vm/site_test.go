@@ -114,6 +114,8 @@ type site struct {
 	bmc    *bmc.BMC
 	// nodeImages serves the image of nodes and the container image of their pods.
 	nodeImages *environment.ImageServer
+	// ironic is the site's Ironic; nil: it has none.
+	ironic *ironicSite
 	// dhcp is the site's own DHCP server; nil: it has none.
 	dhcp *lab.DHCPServer
 	// disk is the file with the server's disk.
@@ -141,6 +143,8 @@ type variant struct {
 	ways []v1alpha1.BootWay
 	// certificates is what the BMC does with authorities for HTTPS boot.
 	certificates bmc.CertificateRule
+	// ironicBoots is the boot interface by which an Ironic boots its agent on the server; empty: Ingot installs it itself.
+	ironicBoots string
 }
 
 // newSite starts everything. The server is registered and off.
@@ -156,12 +160,15 @@ func newSite(t *testing.T, v variant) *site {
 		Dir: dir, ProgramDir: filepath.Dir(bootFiles), BootFiles: bootFiles, BootAddress: lab.Address + ":8090", TenantAddress: lab.Address,
 		ChangeSettings: onProvisioningNetwork,
 	}}
-	if v.hasOwnDHCP {
+	switch {
+	case v.ironicBoots != "":
+		s.env.ChangeSettings = besideIronic
+	case v.hasOwnDHCP:
 		s.env.ChangeSettings = besideOwnDHCP
 	}
 	t.Cleanup(func() { s.stop(cancel) })
 	for _, step := range []func(context.Context) error{
-		s.startNetwork, s.startClusters, s.startServer, s.applyObjects, func(ctx context.Context) error { return s.env.StartManager(ctx, 1) },
+		s.startNetwork, s.startClusters, s.startServer, s.startIronic, s.applyObjects, func(ctx context.Context) error { return s.env.StartManager(ctx, 1) },
 	} {
 		if err := step(ctx); err != nil {
 			t.Fatal(err)
@@ -191,7 +198,11 @@ func (s *site) startNetwork(context.Context) error {
 		return err
 	}
 	var err error
-	s.dhcp, err = lab.StartDHCPServer(s.env.Dir, "10.77.0.50", "10.77.0.60")
+	var options []string
+	if s.ironicBoots != "" {
+		options = lab.BootFrom(programs, "http://"+ironicFiles+"/boot.ipxe")
+	}
+	s.dhcp, err = lab.StartDHCPServer(s.env.Dir, "10.77.0.50", "10.77.0.60", options...)
 	return err
 }
 
@@ -248,7 +259,7 @@ func (s *site) startServer(ctx context.Context) error {
 	}
 	s.bmc = bmc.New(bmc.Options{
 		Name: "server-1", Machine: s.server, Personality: personality, Authority: authority, Username: "admin", Password: "not-in-any-log", Log: log,
-		Hardware: hardware.Inventory{SystemUUID: uuid, NICs: []hardware.NIC{{MAC: bootMAC}}},
+		Hardware: hardware.Inventory{SystemUUID: uuid, Architecture: "amd64", CPUThreads: 2, MemoryBytes: 2 << 30, NICs: []hardware.NIC{{MAC: bootMAC}}},
 	})
 	s.env.Secrets = append(s.env.Secrets, "not-in-any-log")
 	return s.bmc.Start(ctx)
@@ -272,10 +283,7 @@ func (s *site) applyObjects(ctx context.Context) error {
 		&corev1.Secret{ObjectMeta: meta(hosts, "bmc-ca"), Data: map[string][]byte{"ca.crt": endpoint.CABundle}},
 		&corev1.Secret{ObjectMeta: meta(hosts, "server-1-bmc"), StringData: map[string]string{"username": endpoint.Username, "password": endpoint.Password}},
 		&corev1.Secret{ObjectMeta: meta(team, "admin"), Data: map[string][]byte{"kubeconfig": s.env.Tenant.Kubeconfig()}},
-		&v1alpha1.NodeProvider{ObjectMeta: meta("", "rack"), Spec: v1alpha1.NodeProviderSpec{
-			HostNamespace: hosts, Erase: &v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseFull},
-			Redfish: &v1alpha1.RedfishProvider{CABundleSecretRef: &v1alpha1.LocalReference{Name: "bmc-ca"}, Netboot: v1alpha1.NetbootSpec{Address: s.env.BootAddress, Ways: s.ways}},
-		}},
+		&v1alpha1.NodeProvider{ObjectMeta: meta("", "rack"), Spec: s.provider()},
 		&v1alpha1.TenantCluster{ObjectMeta: meta(team, tenantName), Spec: v1alpha1.TenantClusterSpec{
 			KubeconfigSecretRef: v1alpha1.LocalReference{Name: "admin"},
 			Join:                v1alpha1.JoinSpec{TLSBootstrap: &v1alpha1.EndpointJoin{Endpoint: s.env.Tenant.Endpoint()}},
@@ -299,6 +307,17 @@ func (s *site) applyObjects(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// provider says how the server is installed.
+func (s *site) provider() v1alpha1.NodeProviderSpec {
+	if s.ironic != nil {
+		return s.ironic.provider()
+	}
+	return v1alpha1.NodeProviderSpec{
+		HostNamespace: hosts, Erase: &v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseFull},
+		Redfish: &v1alpha1.RedfishProvider{CABundleSecretRef: &v1alpha1.LocalReference{Name: "bmc-ca"}, Netboot: v1alpha1.NetbootSpec{Address: s.env.BootAddress, Ways: s.ways}},
+	}
 }
 
 func roleBinding(namespace, role string) *rbacv1.RoleBinding {
@@ -358,7 +377,7 @@ func (s *site) stop(cancel context.CancelFunc) {
 	if s.bmc != nil {
 		err = errors.Join(err, s.bmc.Stop())
 	}
-	if err = errors.Join(err, s.nodeImages.Stop(), s.env.Stop(), s.dhcp.Stop()); err != nil {
+	if err = errors.Join(err, s.nodeImages.Stop(), s.env.Stop(), s.dhcp.Stop(), s.ironic.stop()); err != nil {
 		s.t.Error(err)
 	}
 	if s.t.Failed() {

@@ -69,7 +69,7 @@ func (i *installers) ironicOptions(provider *v1alpha1.NodeProvider) ironic.Optio
 	spec := provider.Spec.Ironic
 	options := ironic.Options{
 		Endpoint: spec.Endpoint, CABundle: []byte(spec.CABundle), HardwareType: spec.HardwareType, BootInterface: spec.BootInterface,
-		DeployInterface: spec.DeployInterface, DeployKernel: spec.DeployKernel, DeployRamdisk: spec.DeployRamdisk,
+		DeployInterface: spec.DeployInterface, DeployKernel: spec.DeployKernel, DeployRamdisk: spec.DeployRamdisk, BMCCAPath: spec.BMCCAPath,
 		Clock: i.clock, Timeouts: i.timeouts, Log: i.log.With("provider", provider.Name),
 	}
 	if spec.CredentialsSecretRef != nil {

@@ -135,7 +135,14 @@ func driverOf(options Options, host hardware.Host) driver {
 	set("redfish_system_id", bmc.SystemPath)
 	set("redfish_username", bmc.Username)
 	set("redfish_password", bmc.Password)
-	info["redfish_verify_ca"] = !bmc.InsecureSkipVerify
+	switch {
+	case bmc.InsecureSkipVerify:
+		info["redfish_verify_ca"] = false
+	case options.BMCCAPath != "":
+		info["redfish_verify_ca"] = options.BMCCAPath
+	default:
+		info["redfish_verify_ca"] = true
+	}
 	return driver{name: firstOf(options.HardwareType, "redfish"), info: info}
 }
 

@@ -25,6 +25,8 @@ type Options struct {
 	BootInterface, DeployInterface string
 	// DeployKernel and DeployRamdisk are the URLs of Ironic's agent; empty: Ironic's own configuration has them.
 	DeployKernel, DeployRamdisk string
+	// BMCCAPath is the file or directory, on the machines of the conductors, with the certificates that verify BMCs; empty: the roots of those machines.
+	BMCCAPath string
 	// ListAge is how long a list of the nodes is used; 0: DefaultListAge.
 	ListAge time.Duration
 	// Clock returns the current time; nil means time.Now.

@@ -19,18 +19,26 @@ type DHCPServer struct {
 	Log string
 }
 
-// dhcpScript waits for the cable and starts dnsmasq. $1 is the interface, $2 the directory, $3 and $4 the first and the last address.
+// dhcpScript waits for the cable and starts dnsmasq. $1 is the interface, $2 the directory, $3 and $4 the first and the last address, and the others are further
+// options.
 const dhcpScript = `
 until ip link show "$1" >/dev/null 2>&1; do sleep 0.05; done
 ip link set lo up
 ip addr add 10.77.0.3/24 dev "$1"
 ip link set "$1" up
-exec dnsmasq --no-daemon --conf-file=/dev/null --port=0 --interface="$1" --bind-interfaces --user=root --group=root --pid-file \
-	--dhcp-range="$3,$4,1h" --dhcp-leasefile="$2/leases" --dhcp-authoritative --log-dhcp
+nic=$1 dir=$2 range=$3,$4,1h
+shift 4
+exec dnsmasq --no-daemon --conf-file=/dev/null --port=0 --interface="$nic" --bind-interfaces --user=root --group=root --pid-file \
+	--dhcp-range="$range" --dhcp-leasefile="$dir/leases" --dhcp-authoritative --log-dhcp "$@"
 `
 
-// StartDHCPServer starts a DHCP server that leases the addresses from first to last to everybody. Its files are in dir.
-func StartDHCPServer(dir, first, last string) (*DHCPServer, error) {
+// BootFrom are the options of a DHCP server that has servers load iPXE from the directory with the programs, by TFTP, and iPXE the script at the URL.
+func BootFrom(programs, script string) []string {
+	return []string{"--enable-tftp", "--tftp-root=" + programs, "--dhcp-userclass=set:ipxe,iPXE", "--dhcp-boot=tag:ipxe," + script, "--dhcp-boot=tag:!ipxe,snponly.efi"}
+}
+
+// StartDHCPServer starts a DHCP server that leases the addresses from first to last to everybody, with further options of dnsmasq. Its files are in dir.
+func StartDHCPServer(dir, first, last string, options ...string) (*DHCPServer, error) {
 	const nic, port = "site-dhcp", "site-dhcp-port"
 	s := &DHCPServer{Log: filepath.Join(dir, "dnsmasq.log")}
 	log, err := os.Create(s.Log)
@@ -38,7 +46,7 @@ func StartDHCPServer(dir, first, last string) (*DHCPServer, error) {
 		return nil, err
 	}
 	defer log.Close()
-	s.command = exec.Command("sh", "-ec", dhcpScript, "dnsmasq", nic, dir, first, last)
+	s.command = exec.Command("sh", append([]string{"-ec", dhcpScript, "dnsmasq", nic, dir, first, last}, options...)...)
 	s.command.Stdout, s.command.Stderr = log, log
 	s.command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
 	if err := s.command.Start(); err != nil {
