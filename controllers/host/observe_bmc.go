@@ -108,6 +108,9 @@ func parseAddress(details metal3.BMCDetails, hasIPMI bool) (hardware.Endpoint, *
 	if hasIPMI && access.Type() == "ipmi" {
 		return ipmiEndpoint(info), nil
 	}
+	if access.Type() == "ipmi" {
+		return invalid("NodeProviders of kind redfish do not speak IPMI: give the address of the BMC's Redfish, or register the server in the host namespace of a NodeProvider with spec.ironic")
+	}
 	if !redfishTypes[access.Type()] {
 		return invalid(fmt.Sprintf("%s is not Redfish over TLS", access.Type()))
 	}

@@ -87,6 +87,9 @@ kernel_append_params=console=ttyS0
 [redfish]
 use_swift=false
 kernel_append_params=console=ttyS0
+[ipmi]
+command_retry_timeout=10
+min_command_interval=1
 [service_catalog]
 auth_type=none
 endpoint_override=http://{{.Address}}:{{.Port}}

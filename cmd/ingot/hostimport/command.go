@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
@@ -18,7 +20,7 @@ const standardInput = "-"
 
 // Command is `ingot host import`.
 func Command() *cobra.Command {
-	var namespace, text string
+	var namespace, text, provider string
 	c := &cobra.Command{
 		Use:   "import FILE.csv",
 		Short: "Print the BareMetalHosts and Secrets for a table of servers",
@@ -28,7 +30,8 @@ may be - for standard input, such as the output of ingot host discover.
 The first line names the columns, in any order:
 
   name           of the BareMetalHost, such as rack-a-01
-  bmc address    as Metal3 writes it, such as redfish://10.0.0.11/redfish/v1/Systems/1
+  bmc address    as Metal3 writes it, such as redfish://10.0.0.11/redfish/v1/Systems/1,
+                 or ipmi://10.0.0.11 with --provider ironic or metal3
   boot mac       of the NIC that the server boots from
   user           of the BMC
   password file  with the BMC's password, relative to FILE.csv (to the current directory for -)
@@ -46,10 +49,14 @@ the list of all that is wrong. Inspection then labels each host by its GPUs.`,
 			if namespace != "" && len(validation.IsDNS1123Label(namespace)) > 0 {
 				return cli.Usagef(cmd, "--namespace %s: expected a namespace such as metal", namespace)
 			}
-			return run(cmd, args[0], namespace, common)
+			if !slices.Contains(providers, provider) {
+				return cli.Usagef(cmd, "--provider %s: expected one of %s", provider, strings.Join(providers, ", "))
+			}
+			return run(cmd, args[0], source{namespace: namespace, provider: provider, common: common})
 		},
 	}
 	c.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the hosts, as the NodeProvider's spec.hostNamespace says (default: kubectl's)")
+	c.Flags().StringVar(&provider, "provider", providerRedfish, "kind of the NodeProvider that gets the hosts: redfish, ironic or metal3")
 	c.Flags().StringVarP(&text, "labels", "l", "", "labels of every host: KEY=VALUE,...")
 	return c
 }
@@ -67,7 +74,13 @@ func parseLabels(cmd *cobra.Command, text string) (map[string]string, error) {
 	return parsed, nil
 }
 
-func run(cmd *cobra.Command, path, namespace string, common map[string]string) error {
+// source is what the flags say of a table.
+type source struct {
+	namespace, provider string
+	common              map[string]string
+}
+
+func run(cmd *cobra.Command, path string, from source) error {
 	table := cmd.InOrStdin()
 	if path == standardInput {
 		path = "standard input" // in no directory, so password files are relative to the current one
@@ -79,7 +92,7 @@ func run(cmd *cobra.Command, path, namespace string, common map[string]string) e
 		defer file.Close()
 		table = file
 	}
-	hosts, findings := Read(table, func(name string) (fs.File, error) {
+	hosts, findings := Read(table, from.provider, func(name string) (fs.File, error) {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(filepath.Dir(path), name)
 		}
@@ -93,7 +106,7 @@ func run(cmd *cobra.Command, path, namespace string, common map[string]string) e
 	}
 	var objects []cli.Object
 	for _, h := range hosts {
-		objects = append(objects, h.objects(namespace, common)...)
+		objects = append(objects, h.objects(from.namespace, from.common)...)
 	}
 	if err := cli.PrintObjects(cmd.OutOrStdout(), objects...); err != nil {
 		return err

@@ -68,9 +68,19 @@ func (h Host) objects(namespace string, common map[string]string) []cli.Object {
 	}
 }
 
+// schemeIPMI is the scheme of the address of a BMC that speaks IPMI.
+const schemeIPMI = "ipmi"
+
+// providerRedfish is the kind of NodeProvider whose BMCs must speak Redfish.
+const providerRedfish = "redfish"
+
+// providers are the kinds of NodeProviders.
+var providers = []string{providerRedfish, "ironic", "metal3"}
+
 // tableChecker checks rows and remembers the values that must be unique.
 type tableChecker struct {
 	open     Open
+	provider string
 	findings []Finding
 	seen     map[string]int
 	// servers has the BMC address of each line, with the number of the line as the name.
@@ -122,7 +132,7 @@ func (c *tableChecker) checkHost(r row) Host {
 	} else {
 		c.checkUnique(r, "name", h.Name)
 	}
-	address, problem := readAddress(r.cells[columnAddress])
+	address, problem := readAddress(r.cells[columnAddress], c.provider)
 	if problem != "" {
 		c.addFinding(r, "bmc address: %s", problem)
 	} else {
@@ -148,8 +158,8 @@ func (c *tableChecker) checkHost(r row) Host {
 	return h
 }
 
-// readAddress checks a BMC address with Metal3's own parser.
-func readAddress(text string) (address, problem string) {
+// readAddress checks a BMC address with Metal3's own parser, and that the kind of NodeProvider speaks its protocol.
+func readAddress(text, provider string) (address, problem string) {
 	const expected = "expected one such as redfish://10.0.0.11/redfish/v1/Systems/1"
 	if strings.HasPrefix(text, "https://") {
 		text = "redfish+" + text
@@ -163,6 +173,8 @@ func readAddress(text string) (address, problem string) {
 	case parsed.Host == "":
 		// Metal3 would take it for IPMI.
 		return "", expected + ", found no protocol"
+	case parsed.Scheme == schemeIPMI && provider == providerRedfish:
+		return "", "NodeProviders of kind redfish do not speak IPMI: give the address of its Redfish, or register the server with a NodeProvider that has spec.ironic or spec.metal3 and say --provider ironic or metal3"
 	case parsed.User != nil:
 		return "", "it holds a user or a password, which everybody who may read hosts would see: remove them"
 	}

@@ -3,6 +3,7 @@ package hostimport
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"io/fs"
@@ -125,36 +126,54 @@ func TestATableBecomesHostsAndSecretsThatTheAPIServerTakes(t *testing.T) {
 	}
 }
 
+func TestIPMIIsForProvidersThatSpeakIt(t *testing.T) {
+	path := write(t, header+strings.Replace(good, "redfish://10.0.0.11/redfish/v1/Systems/1", "ipmi://10.0.0.11:6230", 1))
+	for _, provider := range []string{"ironic", "metal3"} {
+		status, stdout, stderr := ingot(path, "--provider", provider)
+		if status != cli.ExitOK {
+			t.Fatalf("%s: status %d: %s", provider, status, stderr)
+		}
+		if hosts, _ := decode(t, stdout); len(hosts) != 1 || hosts[0].Spec.BMC.Address != "ipmi://10.0.0.11:6230" {
+			t.Errorf("%s: the hosts are %+v", provider, hosts)
+		}
+	}
+	if status, _, stderr := ingot(path, "--provider", "vmware"); status != cli.ExitUsage || !strings.Contains(stderr, "expected one of redfish, ironic, metal3") {
+		t.Errorf("a kind that there is not: status %d: %s", status, stderr)
+	}
+}
+
 func TestEveryWrongLineIsToldAndNothingIsPrinted(t *testing.T) {
 	for _, c := range []struct {
 		name, table string
 		want        []string // the findings, each from its line on
+		provider    string   // empty: redfish
 	}{
-		{"no file but a header", header, []string{":1: no host"}},
-		{"an empty file", "", []string{":1: expected a first line with the columns name, bmc address"}},
-		{"semicolons", strings.ReplaceAll(header+good, ",", ";"), []string{":1: the columns are separated by semicolons"}},
-		{"a missing column", "name,bmc address,boot mac,user\n", []string{`:1: no column "password file"`}},
-		{"a strange column", "name,colour\n", []string{`:1: unknown column "colour"`}},
-		{"a column twice", "name,Name\n", []string{`:1: column "Name" is there twice`}},
-		{"Ingot's own label", "label:gpu.ingot.dev/model,name\n", []string{":1: ", "Ingot sets it"}},
-		{"too few cells and a bad name in one table", header + "a,b\n" + strings.Replace(good, "rack-a-01", "Rack_A", 1), []string{":2: expected 5 columns", `:3: name "Rack_A"`}},
-		{"a broken quotation", header + good + "\"rack,b\n", []string{":3: not readable from here on: a double quote"}},
-		{"duplicates", header + good + "\n" + good, []string{":4: the name is that of line 2", ":4: the boot mac is that of line 2", ":4: the bmc address is that of line 2"}},
-		{"one address written in two ways", header + good + "b,redfish+https://10.0.0.11:443/redfish/v1/Systems/1/,52:54:00:0a:00:02,root,passwords/a\n", []string{":3: the bmc address is that of line 2"}},
-		{"one BMC by IPMI and without a system", header + good + "b,ipmi://[::ffff:10.0.0.11],52:54:00:0a:00:02,root,passwords/a\n", []string{":3: the bmc address is that of line 2"}},
+		{"no file but a header", header, []string{":1: no host"}, ""},
+		{"an empty file", "", []string{":1: expected a first line with the columns name, bmc address"}, ""},
+		{"semicolons", strings.ReplaceAll(header+good, ",", ";"), []string{":1: the columns are separated by semicolons"}, ""},
+		{"a missing column", "name,bmc address,boot mac,user\n", []string{`:1: no column "password file"`}, ""},
+		{"a strange column", "name,colour\n", []string{`:1: unknown column "colour"`}, ""},
+		{"a column twice", "name,Name\n", []string{`:1: column "Name" is there twice`}, ""},
+		{"Ingot's own label", "label:gpu.ingot.dev/model,name\n", []string{":1: ", "Ingot sets it"}, ""},
+		{"too few cells and a bad name in one table", header + "a,b\n" + strings.Replace(good, "rack-a-01", "Rack_A", 1), []string{":2: expected 5 columns", `:3: name "Rack_A"`}, ""},
+		{"a broken quotation", header + good + "\"rack,b\n", []string{":3: not readable from here on: a double quote"}, ""},
+		{"duplicates", header + good + "\n" + good, []string{":4: the name is that of line 2", ":4: the boot mac is that of line 2", ":4: the bmc address is that of line 2"}, ""},
+		{"one address written in two ways", header + good + "b,redfish+https://10.0.0.11:443/redfish/v1/Systems/1/,52:54:00:0a:00:02,root,passwords/a\n", []string{":3: the bmc address is that of line 2"}, ""},
+		{"one BMC by IPMI and without a system", header + good + "b,ipmi://[::ffff:10.0.0.11],52:54:00:0a:00:02,root,passwords/a\n", []string{":3: the bmc address is that of line 2"}, "ironic"},
+		{"IPMI for Redfish", header + strings.Replace(good, "redfish://10.0.0.11/redfish/v1/Systems/1", "ipmi://10.0.0.11", 1), []string{":2: bmc address: NodeProviders of kind redfish do not speak IPMI", "--provider ironic"}, ""},
 		{"everything in one line", header + ",10.0.0.1,ff:ff:ff:ff:ff:ff,,none\n", []string{
 			`:2: name ""`, ":2: bmc address: expected one such as redfish://", ":2: boot mac", ":2: user: expected", `:2: password file "none": no such file`,
-		}},
-		{"a password in the address", header + strings.Replace(good, "10.0.0.11", "root:"+secret+"@10.0.0.11", 1), []string{":2: bmc address: it holds a user or a password"}},
-		{"an unknown protocol", header + strings.Replace(good, "redfish://", "telnet://", 1), []string{`:2: bmc address: `, `protocol "telnet"`}},
-		{"a directory", header + strings.Replace(good, "passwords/a", "passwords", 1), []string{`:2: password file "passwords": is a directory`}},
-		{"an empty password", header + strings.Replace(good, "passwords/a", "empty", 1), []string{`:2: password file "empty": it is empty`}},
-		{"two lines", header + strings.Replace(good, "passwords/a", "two", 1), []string{`:2: password file "two": expected one line`}},
-		{"no password at all", header + strings.Replace(good, "passwords/a", "long", 1), []string{`:2: password file "long": expected a password`}},
-		{"a bad label", strings.TrimSpace(header) + ",label:rack\n" + strings.TrimSpace(good) + ",a b\n", []string{`:2: label rack: `}},
+		}, ""},
+		{"a password in the address", header + strings.Replace(good, "10.0.0.11", "root:"+secret+"@10.0.0.11", 1), []string{":2: bmc address: it holds a user or a password"}, ""},
+		{"an unknown protocol", header + strings.Replace(good, "redfish://", "telnet://", 1), []string{`:2: bmc address: `, `protocol "telnet"`}, ""},
+		{"a directory", header + strings.Replace(good, "passwords/a", "passwords", 1), []string{`:2: password file "passwords": is a directory`}, ""},
+		{"an empty password", header + strings.Replace(good, "passwords/a", "empty", 1), []string{`:2: password file "empty": it is empty`}, ""},
+		{"two lines", header + strings.Replace(good, "passwords/a", "two", 1), []string{`:2: password file "two": expected one line`}, ""},
+		{"no password at all", header + strings.Replace(good, "passwords/a", "long", 1), []string{`:2: password file "long": expected a password`}, ""},
+		{"a bad label", strings.TrimSpace(header) + ",label:rack\n" + strings.TrimSpace(good) + ",a b\n", []string{`:2: label rack: `}, ""},
 	} {
-		path := write(t, c.table)
-		status, stdout, stderr := ingot(path)
+		path, provider := write(t, c.table), cmp.Or(c.provider, "redfish")
+		status, stdout, stderr := ingot(path, "--provider", provider)
 		if status != cli.ExitFailed || stdout != "" {
 			t.Errorf("%s: status %d, standard output %q", c.name, status, stdout)
 		}
@@ -191,7 +210,7 @@ func FuzzReadSurvivesWhateverASpreadsheetWrites(f *testing.F) {
 	f.Add(header + good)
 	f.Add("name,\"bmc address\n")
 	f.Fuzz(func(t *testing.T, table string) {
-		hosts, findings := Read(strings.NewReader(table), func(string) (fs.File, error) { return nil, os.ErrNotExist })
+		hosts, findings := Read(strings.NewReader(table), "ironic", func(string) (fs.File, error) { return nil, os.ErrNotExist })
 		if len(hosts) > 0 || len(findings) == 0 {
 			t.Errorf("%d hosts without a password, %d findings", len(hosts), len(findings))
 		}

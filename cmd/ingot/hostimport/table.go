@@ -45,10 +45,10 @@ type row struct {
 // Open opens a password file by the name that the table has for it.
 type Open func(name string) (fs.File, error)
 
-// Read reads the table and the password files. It returns either hosts or findings, both in the order of the lines.
-func Read(table io.Reader, open Open) ([]Host, []Finding) {
+// Read reads the table and the password files of hosts for this kind of NodeProvider. It returns either hosts or findings, both in the order of the lines.
+func Read(table io.Reader, provider string, open Open) ([]Host, []Finding) {
 	rows, findings := readRows(table)
-	c := &tableChecker{open: open, findings: findings, seen: map[string]int{}}
+	c := &tableChecker{open: open, provider: provider, findings: findings, seen: map[string]int{}}
 	var hosts []Host
 	for _, r := range rows {
 		hosts = append(hosts, c.checkHost(r))
