@@ -114,6 +114,27 @@ func TestTheNamespaceOfABaremetalOperatorIsClaimedForMetal3Alone(t *testing.T) {
 	await(t, "foreign-1", v1alpha1.ReasonHostNamespaceTaken, "foreign-2")
 }
 
+// TestProvidersOfEveryKindLiveSideBySide has two sites of baremetal-operators and one of Ingot's own.
+func TestProvidersOfEveryKindLiveSideBySide(t *testing.T) {
+	run(t, asItIs)
+	for _, name := range []string{"beside-1", "beside-2"} {
+		namespace := server.Namespace(t)
+		server.Create(t, &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s1", Finalizers: []string{metal3.BareMetalHostFinalizer}}})
+		served := provider(name, namespace)
+		served.Spec.Redfish, served.Spec.Metal3 = nil, &v1alpha1.Metal3Provider{}
+		server.Create(t, served)
+		defer func() {
+			if got := owner(t, namespace); got != name {
+				t.Errorf("the namespace of %s belongs to %q", name, got)
+			}
+		}()
+	}
+	server.Create(t, provider("beside-3", server.Namespace(t)))
+	for _, name := range []string{"beside-1", "beside-2", "beside-3"} {
+		await(t, name, v1alpha1.ReasonReady, "")
+	}
+}
+
 func TestANamespaceThatABaremetalOperatorHasLeftIsClaimed(t *testing.T) {
 	run(t, asItIs)
 	namespace := server.Namespace(t)
