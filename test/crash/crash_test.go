@@ -25,35 +25,53 @@ const (
 	maxFailed = 3
 )
 
-// scenarios returns the scenarios by name.
-func scenarios() map[string]scenario {
-	return map[string]scenario{
+// kind is a way in which hosts are served.
+type kind struct {
+	// variable is all, sample or points, as choiceVariable.
+	variable string
+	// scenarios by name.
+	scenarios map[string]scenario
+	// isMetal3 is true where a baremetal-operator serves the hosts.
+	isMetal3 bool
+	// sampleSize is how many runs a sample has, over all stories.
+	sampleSize int
+}
+
+func redfish() kind {
+	return kind{variable: choiceVariable, sampleSize: sampleSize, scenarios: map[string]scenario{
 		"inspection": {prepare: (*testbed).prepareLife, tell: (*testbed).runInspection},
 		"life":       {prepare: (*testbed).prepareLife, tell: (*testbed).runLife},
 		"rollout":    {prepare: (*testbed).prepareRollout, tell: (*testbed).runRollout},
-	}
+	}}
 }
 
-func TestNothingIsLostWhereverTheManagerDies(t *testing.T) {
-	choice := cmp.Or(os.Getenv(choiceVariable), "sample")
+func TestNothingIsLostWhereverTheManagerDies(t *testing.T) { testEveryDeath(t, redfish()) }
+
+// testEveryDeath kills the manager as the variable says.
+func testEveryDeath(t *testing.T, k kind) {
+	t.Helper()
+	choice := cmp.Or(os.Getenv(k.variable), os.Getenv(choiceVariable), "sample")
+	if k.variable != choiceVariable && os.Getenv(k.variable) == "" && strings.Contains(choice, ":") {
+		t.Skipf("%s names points of another test", choiceVariable)
+	}
 	seed, err := strconv.ParseUint(cmp.Or(os.Getenv(seedVariable), "1"), 10, 64)
 	if err != nil {
 		t.Fatalf("%s=%q: want a number", seedVariable, os.Getenv(seedVariable))
 	}
-	s, ctx := newTestbed(t), context.Background()
+	s, ctx := newTestbed(t, k), context.Background()
 	sum := newSummary()
-	for _, name := range slices.Sorted(maps.Keys(scenarios())) {
-		undisturbed := s.run(ctx, scenarios()[name], point{story: name})
+	for _, name := range slices.Sorted(maps.Keys(k.scenarios)) {
+		undisturbed := s.run(ctx, k.scenarios[name], point{story: name})
 		if undisturbed.err != nil {
 			t.Fatalf("%s, undisturbed: %v", name, undisturbed.err)
 		}
 		sum.undisturbed(name, undisturbed)
 		t.Logf("%s, undisturbed, %.1f s:\n%s", name, undisturbed.took.Seconds(), formatRequests(undisturbed.requests))
 	}
-	all := points(choice, seed, sum.lengths)
+	all := points(choice, seed, sum.lengths, k.sampleSize)
 	for _, p := range all {
 		if sum.lengths[p.story] == 0 || p.n < 1 || p.when != relay.Before && p.when != relay.After {
-			t.Fatalf("%s=%q: want all, sample, or points such as life:before:17,life:after:17", choiceVariable, choice)
+			t.Fatalf("%s=%q: want all, sample, or points such as life:before:17,life:after:17", k.variable, choice)
 		}
 	}
 	s.repeat(ctx, t, all, sum)
@@ -81,12 +99,12 @@ func (s *testbed) repeat(ctx context.Context, t *testing.T, all []point, sum *su
 	t.Helper()
 	sum.began = time.Now()
 	for i, p := range all {
-		r := s.run(ctx, scenarios()[p.story], p)
+		r := s.run(ctx, s.kind.scenarios[p.story], p)
 		t.Log(sum.add(p, r))
 		if r.err == nil {
 			continue
 		}
-		t.Errorf("%s: %v\n  again: %s=%s make test ARGS=./test/crash\n%s", p, r.err, choiceVariable, p, formatRequests(r.requests))
+		t.Errorf("%s: %v\n  again: %s=%s make test ARGS=./test/crash\n%s", p, r.err, s.kind.variable, p, formatRequests(r.requests))
 		left := len(all) - i - 1
 		if err := s.cleanUp(ctx); err != nil {
 			t.Fatalf("what the failed run left cannot be removed, and %d runs are left out: %v", left, err)
@@ -99,7 +117,7 @@ func (s *testbed) repeat(ctx context.Context, t *testing.T, all []point, sum *su
 }
 
 // points are where the manager is killed in stories that have so many requests undisturbed.
-func points(choice string, seed uint64, lengths map[string]int) []point {
+func points(choice string, seed uint64, lengths map[string]int, size int) []point {
 	if strings.Contains(choice, ":") {
 		return parsePoints(choice)
 	}
@@ -114,7 +132,7 @@ func points(choice string, seed uint64, lengths map[string]int) []point {
 	}
 	random := rand.New(rand.NewPCG(seed, 0))
 	random.Shuffle(len(every), func(i, j int) { every[i], every[j] = every[j], every[i] })
-	return every[:min(sampleSize, len(every))]
+	return every[:min(size, len(every))]
 }
 
 // parsePoints reads points as they name themselves, separated by commas.

@@ -13,6 +13,10 @@
 // `make test-crash` does; INGOT_CRASH=life:before:17,rollout:after:3 runs these. What order the requests come in depends in part on
 // time, so each run prints which request its number was, and the summary prints the kinds of requests at which no run was killed.
 //
+// A second test runs the first two scenarios at a site where a baremetal-operator serves the hosts, with the rights of config/metal3: that of package
+// baremetaloperator, which is not killed. Its sample has 10 runs; INGOT_CRASH_METAL3 chooses as INGOT_CRASH does. There the agents are counted too, no
+// host is cleaned while its node runs, and none is installed for another Machine before it was cleaned.
+//
 // What happens once is not part of any scenario: the registration, the boot key, the claim of a host namespace. Leader election is off: there is
 // one manager, and the next one is started when it has exited.
 package crash

@@ -69,6 +69,9 @@ func (s *testbed) settings() settings.Settings {
 	c.Health.Address, c.Metrics.Address, c.Log.Format = "0", "0", "text"
 	c.Boot.Address, c.Boot.URL, c.Boot.Files = s.boot, "http://boot.invalid", filepath.Join(s.env.Dir, "boot")
 	c.Boot.TLS.Address = "0" // agents ask through the balancer
+	if s.env.ChangeSettings != nil {
+		s.env.ChangeSettings(&c)
+	}
 	c.Intervals.Working, c.Intervals.Steady, c.BMC.Timeout, c.Timeouts.Provisioning = d(0.05), d(60), d(5), d(240)
 	c.Timeouts.Hosts.Install, c.Timeouts.Hosts.EraseMetadata, c.Timeouts.Hosts.Inspect = d(120), d(120), d(60)
 	c.Timeouts.Hosts.BMCGrace, c.Timeouts.Hosts.Retry = d(10), d(0.2)

@@ -179,7 +179,8 @@ func (s *testbed) awaitHostsAvailable(ctx context.Context, names ...string) erro
 		missing = ""
 		for _, h := range hosts.Items {
 			at := slices.IndexFunc(records.Items, func(r v1alpha1.HostRecord) bool { return r.Name == h.Name })
-			if slices.Contains(names, h.Labels[storyLabel]) && (at < 0 || !isAvailable(h, records.Items[at])) {
+			is := s.kind.isMetal3 && at < 0 && isServedAvailable(h) || !s.kind.isMetal3 && at >= 0 && isAvailable(h, records.Items[at])
+			if slices.Contains(names, h.Labels[storyLabel]) && !is {
 				missing += fmt.Sprintf("\n    %s is %s, powered on %v, consumer %v, error %q", h.Name, h.Status.Provisioning.State, h.Status.PoweredOn, h.Spec.ConsumerRef, h.Status.ErrorMessage)
 			}
 		}
@@ -235,7 +236,7 @@ func (s *testbed) cleanUp(ctx context.Context) error {
 		return err
 	}
 	s.roller = nil
-	if err := s.awaitHostsAvailable(ctx, slices.Collect(maps.Keys(scenarios()))...); err != nil {
+	if err := s.awaitHostsAvailable(ctx, slices.Collect(maps.Keys(s.kind.scenarios))...); err != nil {
 		return err
 	}
 	left, err := s.bootstrapTokens(ctx)

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ import (
 	"github.com/ingot-dev/ingot/test/crash/relay"
 	"github.com/ingot-dev/ingot/test/environment"
 	"github.com/ingot-dev/ingot/test/invariants"
+	"github.com/ingot-dev/ingot/test/metal3rack"
 	"github.com/ingot-dev/ingot/test/rack"
 	"github.com/ingot-dev/ingot/test/require"
 )
@@ -56,7 +58,11 @@ type testbed struct {
 	bmcs               map[string]*relay.Proxy
 	balancer           *httptest.Server
 	// boot is where the manager's boot service listens, behind the balancer.
-	boot    string
+	boot string
+	// kind is how the hosts are served.
+	kind kind
+	// site serves the hosts of a metal3 NodeProvider; nil: the manager does.
+	site    *metal3rack.Site
 	ledger  *ledger
 	manager *manager
 	images  []string
@@ -64,7 +70,7 @@ type testbed struct {
 	roller *v1alpha1.Machine
 }
 
-func newTestbed(t *testing.T) *testbed {
+func newTestbed(t *testing.T, k kind) *testbed {
 	t.Helper()
 	programs, err := filepath.Abs("../../bin")
 	if err != nil {
@@ -83,11 +89,11 @@ func newTestbed(t *testing.T) *testbed {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &testbed{env: &environment.Environment{Dir: dir, ProgramDir: programs}, steps: &relay.Steps{}, bmcs: map[string]*relay.Proxy{}, ledger: newLedger()}
+	s := &testbed{env: &environment.Environment{Dir: dir, ProgramDir: programs}, steps: &relay.Steps{}, bmcs: map[string]*relay.Proxy{}, ledger: newLedger(), kind: k}
 	t.Cleanup(func() { s.stop(t, cancel) })
 	for _, step := range []func(context.Context) error{
 		func(ctx context.Context) error { return s.env.StartClusters(ctx) },
-		s.startRelays, s.makeRamdisk, s.install, s.rackServers, s.applyTypes, s.applyHosts, s.startWatching, s.startManager,
+		s.startRelays, s.makeRamdisk, s.install, s.rackServers, s.applyTypes, s.applyHosts, s.startSite, s.startWatching, s.startManager,
 	} {
 		if err := step(ctx); err != nil {
 			t.Fatal(err)
@@ -105,8 +111,10 @@ func (s *testbed) startRelays(context.Context) error {
 	s.management, errs[0] = front("management", s.env.Management)
 	s.tenant, errs[1] = front("tenant", s.env.Tenant)
 	s.boot, errs[2] = environment.FreeAddress()
-	s.balancer = relay.StartBalancer(s.boot)
-	s.env.BootAddress = strings.TrimPrefix(s.balancer.URL, "http://")
+	if s.env.BootAddress = s.boot; !s.kind.isMetal3 {
+		s.balancer = relay.StartBalancer(s.boot)
+		s.env.BootAddress = strings.TrimPrefix(s.balancer.URL, "http://")
+	}
 	return errors.Join(errs[:]...)
 }
 
@@ -115,6 +123,11 @@ func (s *testbed) makeRamdisk(context.Context) error { return s.env.WriteBootFil
 func (s *testbed) install(ctx context.Context) error {
 	if err := s.env.InstallIngot(ctx); err != nil {
 		return err
+	}
+	if s.kind.isMetal3 {
+		if err := s.env.UseMetal3(ctx); err != nil {
+			return err
+		}
 	}
 	// A relay cannot pass client certificates on: the tenant gives Ingot a token.
 	return s.env.TenantClient.Create(ctx, &rbacv1.ClusterRoleBinding{
@@ -131,14 +144,14 @@ func (s *testbed) rackServers(ctx context.Context) error {
 		return err
 	}
 	options := rack.Options{
-		Name: "rack-1", Dir: filepath.Join(s.env.Dir, "disks"), BootURL: s.balancer.URL, OnStep: s.ledger.onStep,
+		Name: "rack-1", Dir: filepath.Join(s.env.Dir, "disks"), BootURL: "http://" + s.env.BootAddress, OnStep: s.ledger.onStep,
 		Timing: rack.Timing{
 			PowerOn: 20 * time.Millisecond, PowerOff: 20 * time.Millisecond, POST: 50 * time.Millisecond, NetworkTimeout: time.Second,
 			AgentStart: 10 * time.Millisecond, OSStart: 30 * time.Millisecond, Shutdown: 20 * time.Millisecond,
 			Container: 10 * time.Millisecond, Plugin: 10 * time.Millisecond,
 		},
 	}
-	for name := range scenarios() {
+	for name := range s.kind.scenarios {
 		for i := range servers {
 			options.Servers = append(options.Servers, rack.ServerSpec{Name: fmt.Sprintf("%s-%d", name, i+1), Profile: profile})
 		}
@@ -205,7 +218,7 @@ func (s *testbed) applyTypes(ctx context.Context) error {
 	}
 	objects = append(objects, images...)
 	if err := errors.Join(
-		environment.SetField(objects, "NodeProvider", s.env.BootAddress, "spec", "redfish", "netboot", "address"),
+		s.setProvider(objects),
 		environment.SetField(objects, "TenantCluster", s.env.Tenant.Endpoint(), "spec", "join", "tlsBootstrap", "endpoint"),
 		environment.SetField(objects, "NodeType", s.images[0], "spec", "osImageRef", "name"),
 	); err != nil {
@@ -247,6 +260,11 @@ func (s *testbed) packImages(ctx context.Context) ([]*unstructured.Unstructured,
 		if err != nil {
 			return nil, err
 		}
+		if s.kind.isMetal3 {
+			if packed.OSImage, err = environment.DecompressImage(packed); err != nil {
+				return nil, err
+			}
+		}
 		spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&packed.OSImage.Spec)
 		if err != nil {
 			return nil, err
@@ -280,7 +298,7 @@ func (s *testbed) reportViolations(ctx context.Context, t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	for _, v := range append(violations, leaks...) {
+	for _, v := range slices.Concat(violations, leaks, s.site.Violations()) {
 		t.Error(v)
 	}
 }
@@ -292,7 +310,7 @@ func (s *testbed) stop(t *testing.T, cancel context.CancelFunc) {
 		s.env.Manager = s.manager.running()
 	}
 	cancel()
-	if err := s.env.Stop(); err != nil {
+	if err := errors.Join(s.site.Stop(), s.env.Stop()); err != nil {
 		t.Error(err)
 	}
 	for _, front := range s.bmcs {
