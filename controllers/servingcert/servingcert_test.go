@@ -336,6 +336,29 @@ func TestRecordsOfAnotherClaimCountForNothing(t *testing.T) {
 	}
 }
 
+// TestAMachineWithoutARunningNodeHasNoRequests: while its server is installed anew, what has the node's credentials is not that server.
+func TestAMachineWithoutARunningNodeHasNoRequests(t *testing.T) {
+	r := newRig(t)
+	machine := r.newMachine(t, "1", map[string]string{v1alpha1.AnnotationIPAddress: "10.20.8.17"})
+	other := r.newMachine(t, "2", map[string]string{v1alpha1.AnnotationIPAddress: "10.20.8.18"})
+	setPhase := func(phase v1alpha1.MachinePhase) {
+		t.Helper()
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"`+string(phase)+`"}}`))
+		if err := server.Client.Status().Patch(t.Context(), &v1alpha1.Machine{ObjectMeta: r.meta(machine)}, patch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	setPhase(v1alpha1.MachineProvisioning)
+	early := r.request(t, machine, "10.20.8.17")
+	r.start(t, server.Cluster.Kubeconfig())
+	awaitCertificate(t, r.request(t, other, "10.20.8.18"), "10.20.8.18") // The controller has had its time.
+	if c := stored(t, early).Status.Conditions; len(c) > 0 {
+		t.Errorf("%+v", c)
+	}
+	setPhase(v1alpha1.MachineDraining)
+	awaitCertificate(t, early, "10.20.8.17")
+}
+
 // newRecord is the record of a host whose agent, at an address, has installed the Machine's node.
 func newRecord(of metav1.ObjectMeta, m *v1alpha1.Machine, agent string) *v1alpha1.HostRecord {
 	now := metav1.NowMicro()
