@@ -84,6 +84,8 @@ type account struct {
 	kept                  map[string]int64
 	arriving              int64
 	isClosed, isGivingWay bool
+	// optional is the part of arriving that the cluster is used without.
+	optional int64
 }
 
 // keep records how much the cache of a kind holds. If a bound does not allow it, keep returns an error and records nothing: what is
@@ -150,6 +152,28 @@ func (a *account) forget(plural string) {
 func (a *account) receive(weight int64) error {
 	a.book.mu.Lock()
 	defer a.book.mu.Unlock()
+	return a.addArriving(weight)
+}
+
+// receiveOptional is receive for what the cluster is used without. Half of the cluster's bound is left to what it is not used without.
+//
+// Without that: a list of requests for certificates without end takes the whole bound, a probe that arrives meanwhile is what is refused, and the
+// tenant with all its nodes is not used any more.
+func (a *account) receiveOptional(weight int64) error {
+	a.book.mu.Lock()
+	defer a.book.mu.Unlock()
+	if limit := a.book.arriving.cluster / 2; weight > 0 && a.optional+weight > limit {
+		return &tooLargeError{what: fmt.Sprintf("the answers that are being worked on take more than %s of memory", mebibytes(limit))}
+	}
+	err := a.addArriving(weight)
+	if err == nil {
+		a.optional += weight
+	}
+	return err
+}
+
+// addArriving does what receive says. The caller must hold the mu of the book.
+func (a *account) addArriving(weight int64) error {
 	arriving := &a.book.arriving
 	switch broken := arriving.refuses(a.arriving, a.namespace, weight); broken {
 	case noBound:

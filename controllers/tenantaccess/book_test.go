@@ -95,6 +95,17 @@ func TestWhatIsRefusedIsInNobodysWayAndEveryMessageSaysWhoMustDoWhat(t *testing.
 	if err = y.receive(1); err != nil {
 		t.Error(err)
 	}
+	y.release(1)
+	says(x.receiveOptional(1<<20+1), "more than 1.0 MiB")
+	if err = errors.Join(x.receiveOptional(1<<20), x.receiveOptional(1)); tooLarge(err) == nil || x.arriving != 1<<20 {
+		t.Errorf("%d bytes are taken of what the cluster is used without: %v", x.arriving, err)
+	}
+	if err = x.receive(1 << 18); err != nil {
+		t.Errorf("what the cluster is not used without finds no room beside it: %v", err)
+	}
+	if err = errors.Join(x.receiveOptional(-1<<20), x.receiveOptional(1<<20)); err != nil {
+		t.Error(err)
+	}
 	if x.close(); len(b.tenants) != 5 {
 		t.Errorf("%d namespaces are known", len(b.tenants))
 	}

@@ -145,7 +145,7 @@ func (s *clientSet) startWatch(parts *sync.WaitGroup, k kind) (*kindWatch, error
 // openCache creates the cache of a kind with its indexes and its event handler.
 func (s *clientSet) openCache(w *kindWatch) error {
 	httpClient, err := newHTTPClient(s.config, s.wire, deadlines{
-		responseTimeout: s.options.Timeout, totalTimeout: listFactor * s.options.Timeout, weight: maxResponseWeight, account: s.account,
+		responseTimeout: s.options.Timeout, totalTimeout: listFactor * s.options.Timeout, weight: maxResponseWeight, account: s.account, isOptional: w.kind.isOptional,
 		onResponse: func(path string, err error) { s.recordWatchStart(w, path, err) },
 	})
 	if err != nil {

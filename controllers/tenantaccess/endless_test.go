@@ -268,10 +268,11 @@ func answerWithoutEnd(t *testing.T, r *Registry, call tenantcalls.Call, way endl
 func checkWithoutRequests(t *testing.T, r *Registry, key types.NamespacedName, before int64) {
 	t.Helper()
 	var last ServingRequests
-	defer func() { t.Logf("%+v", last) }()
+	var refused error
+	defer func() { t.Logf("%+v %v", last, refused) }()
 	eventually(t, "the tenant is used without its requests", func() bool {
 		access, err := r.For(key)
-		if err != nil {
+		if refused = err; err != nil {
 			return false
 		}
 		last = access.ServingRequests

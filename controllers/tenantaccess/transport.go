@@ -84,6 +84,8 @@ type deadlines struct {
 	weight int64
 	// account counts what arrives.
 	account *account
+	// isOptional is true for what the tenant is used without.
+	isOptional bool
 	// refuse, if set, returns an error if no request may be sent now.
 	refuse func() error
 	// onResponse, if set, is called when the response to a request begins, or with the error of the request or of the reading of its
@@ -286,11 +288,19 @@ func (b *body) hold(weight int64) error {
 	if b.limits.account == nil || b.isClosed.Load() {
 		return nil
 	}
-	err := b.limits.account.receive(weight - b.received)
+	err := b.limits.receive(weight - b.received)
 	if err == nil {
 		b.received = weight
 	}
 	return err
+}
+
+// receive adds to what the account counts, or takes away from it, which is never refused.
+func (d *deadlines) receive(weight int64) error {
+	if d.isOptional {
+		return d.account.receiveOptional(weight)
+	}
+	return d.account.receive(weight)
 }
 
 func (b *body) fail(err error) (int, error) {
@@ -308,7 +318,7 @@ func (b *body) Close() error {
 	defer b.mu.Unlock()
 	b.isClosed.Store(true)
 	if b.received != 0 {
-		b.limits.account.release(b.received)
+		_ = b.limits.receive(-b.received)
 		b.received = 0
 	}
 	return b.ReadCloser.Close()
