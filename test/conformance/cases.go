@@ -12,8 +12,8 @@ import (
 const caseInstall = "an install writes the image and the server boots it from the disk"
 
 // soundCases are the tests of the outcome of one attempt on a sound server.
-var soundCases = map[string]func(*testing.T, Harness){
-	caseInstall: func(t *testing.T, h Harness) {
+var soundCases = map[string]Case{
+	caseInstall: {Leaves: "Succeeded; on, runs the image; the image, written once", Run: func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{})
 		attempt := f.newAttempt(1)
 		var progress []int64
@@ -30,8 +30,11 @@ var soundCases = map[string]func(*testing.T, Harness){
 		}
 		f.expectUnchanged(attempt, f.install)
 		f.expectInstalled()
-	},
-	"an erase clears the disk and ends with a confirmed power-off": func(t *testing.T, h Harness) {
+		if f.Writes() != 1 {
+			t.Errorf("the image was written %d times", f.Writes())
+		}
+	}},
+	"an erase clears the disk and ends with a confirmed power-off": {Leaves: "Succeeded; off; erased, or as it was for mode None", Run: func(t *testing.T, h Harness) {
 		for _, mode := range newFixture(t, h, Faults{}).Installer().Capabilities().EraseModes {
 			f := newFixture(t, h, Faults{})
 			attempt := f.newAttempt(1)
@@ -44,14 +47,14 @@ var soundCases = map[string]func(*testing.T, Harness){
 			if f.Disk() != want {
 				t.Errorf("after an erase of mode %s the disk is %s, expected %s", mode, f.Disk(), want)
 			}
-			if mode != hardware.EraseNone && f.Installer().Capabilities().AgentInventory {
+			if mode != hardware.EraseNone && f.Installer().Capabilities().DiskEvidence {
 				f.expectEvidence()
 			}
 			f.expectUnchanged(attempt, f.eraseWith(mode))
 			f.expectPowerOff()
 		}
-	},
-	"an inspection by the agent yields its inventory and ends with the server off": func(t *testing.T, h Harness) {
+	}},
+	"an inspection by the agent yields its inventory and ends with the server off": {Leaves: "Succeeded; off; as it was", Needs: []Feature{FeatureOwnAgent}, Run: func(t *testing.T, h Harness) {
 		f := newAgentFixture(t, h, Faults{})
 		f.CutPower()
 		attempt := f.newAttempt(1)
@@ -66,8 +69,8 @@ var soundCases = map[string]func(*testing.T, Harness){
 		}
 		f.expectUnchanged(attempt, f.inspectBy(hardware.InspectByAgent))
 		f.expectPowerOff()
-	},
-	"an inspection yields an inventory and leaves the disk alone": func(t *testing.T, h Harness) {
+	}},
+	"an inspection yields an inventory and leaves the disk alone": {Leaves: "Succeeded; as it was; as it was", Run: func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{})
 		f.expectSucceeded(f.callUntilEnded(f.newAttempt(1), f.inspectBy(hardware.InspectByBMC)))
 		seen, err := f.Installer().Observe(t.Context(), f.Host())
@@ -77,60 +80,34 @@ var soundCases = map[string]func(*testing.T, Harness){
 		if f.Disk() != DiskForeign {
 			t.Errorf("the disk is %s, expected it untouched", f.Disk())
 		}
-	},
+	}},
 }
 
 // outcomeCases are the tests of the outcome of one attempt on a server with defects.
-var outcomeCases = map[string]func(*testing.T, Harness){
-	"an erase whose power-off is ignored at the end has not succeeded": func(t *testing.T, h Harness) {
+var outcomeCases = map[string]Case{
+	"an erase whose power-off is ignored at the end has not succeeded": {Leaves: "Failed, PowerOffIgnored; on; erased, which nobody relies on", Needs: []Feature{FeatureBMC}, Run: func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{IgnorePowerOff: -1})
 		f.CutPower() // so that the first power-off holds already
 		f.expectFailed(f.callUntilEnded(f.newAttempt(1), f.eraseWith(hardware.EraseMetadata)), hardware.ReasonPowerOffIgnored)
-	},
-	"an erase that leaves out a disk has not succeeded": func(t *testing.T, h Harness) {
+	}},
+	"an erase that leaves out a disk has not succeeded": {Leaves: "Failed, EvidenceMissing; off; the erase has to be done again", Needs: []Feature{FeatureEvidence}, Run: func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{MissesDisk: true})
 		for number, mode := range []hardware.EraseMode{hardware.EraseMetadata, hardware.EraseFull} {
 			attempt := f.newAttempt(int64(number + 1))
 			f.expectFailed(f.callUntilEnded(attempt, f.eraseWith(mode)), hardware.ReasonEvidenceMissing)
 			f.expectUnchanged(attempt, f.eraseWith(mode))
 		}
-	},
-	"power-ons that are ignored at first are asked for again": func(t *testing.T, h Harness) {
+	}},
+	"power-ons that are ignored at first are asked for again": {Leaves: "Succeeded; on, runs the image; the image", Needs: []Feature{FeatureBMC}, Run: func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{IgnorePowerOn: 2})
 		f.expectSucceeded(f.callUntilEnded(f.newAttempt(1), f.install))
 		f.expectInstalled()
-	},
-	"failures name the hop": func(t *testing.T, h Harness) {
-		for reason, faults := range map[hardware.Reason]Faults{
-			hardware.ReasonPowerOnIgnored:  {IgnorePowerOn: -1},
-			hardware.ReasonPowerOffIgnored: {IgnorePowerOff: -1},
-			hardware.ReasonNoBootRequest:   {DeadBootNIC: true},
-			hardware.ReasonAgentMissing:    {NoAgent: true},
-			hardware.ReasonAgentSilent:     {AgentHangs: true},
-			hardware.ReasonDiskError:       {DiskError: true},
-			hardware.ReasonDigestMismatch:  {WrongDigest: true},
-			hardware.ReasonBootLoop:        {BootLoop: true},
-		} {
-			t.Run(string(reason), func(t *testing.T) {
-				f := newFixture(t, h, faults)
-				attempt := f.newAttempt(1)
-				f.expectFailed(f.callUntilEnded(attempt, f.install), reason)
-				f.expectUnchanged(attempt, f.install)
-			})
-			t.Run(string(reason)+" by a short deadline", func(t *testing.T) {
-				f := newFixture(t, h, faults)
-				status := f.callUntilEnded(hardware.Attempt{Number: 1, Deadline: f.Now().Add(4 * time.Minute)}, f.install)
-				if status.State != hardware.AttemptFailed || status.Reason == "" {
-					t.Errorf("the attempt is %s: %q, expected a failure with a reason", status.State, status.Reason)
-				}
-			})
-		}
-	},
+	}},
 }
 
 // attemptCases are the tests that calls belong to attempts by their number.
-var attemptCases = map[string]func(*testing.T, Harness){
-	"an attempt that is over is a conflict": func(t *testing.T, h Harness) {
+var attemptCases = map[string]Case{
+	"an attempt that is over is a conflict": {Leaves: "Succeeded; on, runs the image; the image", Run: func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{})
 		f.expectSucceeded(f.callUntilEnded(f.newAttempt(2), f.install))
 		for name, do := range map[string]operation{
@@ -144,18 +121,18 @@ var attemptCases = map[string]func(*testing.T, Harness){
 			}
 		}
 		f.expectInstalled()
-	},
-	"another piece of work under the same number is a conflict": func(t *testing.T, h Harness) {
+	}},
+	"another piece of work under the same number is a conflict": {Leaves: "Succeeded; on, runs the image; the image", Run: func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{})
 		attempt := f.newAttempt(1)
-		f.callUntil(attempt, f.install, isWorkingOnDisk)
+		f.callUntil(attempt, f.install, f.isWorkingOnDisk)
 		if err := f.eraseWith(hardware.EraseFull)(attempt); hardware.KindOf(err) != hardware.Conflict {
 			t.Errorf("an erase as attempt 1 while it installs: %v, expected Conflict", err)
 		}
 		f.expectSucceeded(f.callUntilEnded(attempt, f.install))
 		f.expectInstalled()
-	},
-	"a new attempt starts over after a failed one": func(t *testing.T, h Harness) {
+	}},
+	"a new attempt starts over after a failed one": {Leaves: "Running; off; as it was", Needs: []Feature{FeatureBMC}, Run: func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{IgnorePowerOn: 100})
 		f.expectFailed(f.callUntilEnded(hardware.Attempt{Number: 1, Deadline: f.Now().Add(3 * time.Minute)}, f.install), hardware.ReasonPowerOnIgnored)
 		f.CutPower()
@@ -163,20 +140,20 @@ var attemptCases = map[string]func(*testing.T, Harness){
 		if status.Number != 2 || status.State != hardware.AttemptRunning || status.Reason != "" || status.Boots != 0 {
 			t.Errorf("the second attempt begins as %+v", status)
 		}
-	},
-	"a new attempt takes over from one under way": func(t *testing.T, h Harness) {
+	}},
+	"a new attempt takes over from one under way": {Leaves: "Succeeded; off; erased", Run: func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{})
-		f.callUntil(f.newAttempt(1), f.install, isWorkingOnDisk)
+		f.callUntil(f.newAttempt(1), f.install, f.isWorkingOnDisk)
 		f.expectSucceeded(f.callUntilEnded(f.newAttempt(2), f.eraseWith(hardware.EraseMetadata)))
 		f.expectPowerOff()
 		if f.Disk() != DiskErased {
 			t.Errorf("the disk is %s, expected it erased", f.Disk())
 		}
-	},
-	"requests that make no sense have no effect": func(t *testing.T, h Harness) {
+	}},
+	"requests that make no sense have no effect": {Leaves: "none; as it was; as it was", Run: func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{})
 		install := func(change func(*hardware.Image)) error {
-			bad := image
+			bad := f.Image()
 			change(&bad)
 			return f.Installer().Install(t.Context(), f.Host(), f.newAttempt(1), hardware.InstallSpec{Image: bad})
 		}
@@ -195,38 +172,37 @@ var attemptCases = map[string]func(*testing.T, Harness){
 		if status := f.attemptStatus(); status.Number != 0 || f.Running() != DiskForeign {
 			t.Errorf("something happened: %+v, the server runs %q", status, f.Running())
 		}
-	},
+	}},
 }
 
 // interruptionCases are the tests of cancellation and of losing power, the BMC or the process.
-var interruptionCases = map[string]func(*testing.T, Harness){
-	"a cancelled attempt ends with the power off and does not come back": func(t *testing.T, h Harness) {
+var interruptionCases = map[string]Case{
+	"a cancelled attempt ends with the power off and does not come back": {Leaves: "Failed, Cancelled; off; partial, and never boots", Run: func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{})
 		attempt := f.newAttempt(1)
-		f.callUntil(attempt, f.install, isWorkingOnDisk)
-		cancel := func(a hardware.Attempt) error { return f.Installer().Cancel(t.Context(), f.Host(), a) }
-		f.expectFailed(f.callUntilEnded(attempt, cancel), hardware.ReasonCancelled)
+		f.callUntil(attempt, f.install, f.isWorkingOnDisk)
+		f.expectFailed(f.cancelUntilOff(attempt), hardware.ReasonCancelled)
 		f.expectPowerOff()
 		f.expectUnchanged(attempt, f.install)
 		f.expectPowerOff()
-	},
-	"an attempt cancelled before it began does not begin": func(t *testing.T, h Harness) {
+	}},
+	"an attempt cancelled before it began does not begin": {Leaves: "Failed, Cancelled; off; as it was", Run: func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{})
 		attempt := f.newAttempt(3)
-		f.expectFailed(f.callUntilEnded(attempt, func(a hardware.Attempt) error { return f.Installer().Cancel(t.Context(), f.Host(), a) }), hardware.ReasonCancelled)
+		f.expectFailed(f.cancelUntilOff(attempt), hardware.ReasonCancelled)
 		f.expectPowerOff()
 		f.expectUnchanged(attempt, f.install)
 		f.expectPowerOff()
-	},
-	"cancelling what has succeeded powers off and keeps the outcome": func(t *testing.T, h Harness) {
+	}},
+	"cancelling what has succeeded powers off and keeps the outcome": {Leaves: "Succeeded; off; the image", Run: func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{})
 		attempt := f.newAttempt(1)
 		f.expectSucceeded(f.callUntilEnded(attempt, f.install))
 		f.expectInstalled()
-		f.expectSucceeded(f.callUntilEnded(attempt, func(a hardware.Attempt) error { return f.Installer().Cancel(t.Context(), f.Host(), a) }))
+		f.expectSucceeded(f.cancelUntilOff(attempt))
 		f.expectPowerOff()
-	},
-	"power lost under way is restored within the attempt": func(t *testing.T, h Harness) {
+	}},
+	"power lost under way is restored within the attempt": {Leaves: "Succeeded; on, runs the image; the image", Needs: []Feature{FeatureBMC, FeatureHops}, Run: func(t *testing.T, h Harness) {
 		for _, step := range []hardware.Step{hardware.StepBooting, hardware.StepLoading, hardware.StepWriting, hardware.StepVerifying} {
 			f := newFixture(t, h, Faults{})
 			attempt := f.newAttempt(1)
@@ -235,8 +211,8 @@ var interruptionCases = map[string]func(*testing.T, Harness){
 			f.expectSucceeded(f.callUntilEnded(attempt, f.install))
 			f.expectInstalled()
 		}
-	},
-	"a BMC that is silent for a while changes nothing": func(t *testing.T, h Harness) {
+	}},
+	"a BMC that is silent for a while changes nothing": {Leaves: "Succeeded; on, runs the image; the image", Needs: []Feature{FeatureOwnProgress, FeatureBMC}, Run: func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{IgnorePowerOn: 1}) // so that the power-on takes a while
 		attempt := f.newAttempt(1)
 		for _, reached := range []func(hardware.AttemptStatus) bool{
@@ -257,51 +233,35 @@ var interruptionCases = map[string]func(*testing.T, Harness){
 		}
 		f.expectSucceeded(f.callUntilEnded(attempt, f.install))
 		f.expectInstalled()
-	},
-	"a BMC that stays silent ends with the deadline": func(t *testing.T, h Harness) {
+	}},
+	"a BMC that stays silent ends with the deadline": {Leaves: "Failed, DeadlineExceeded; as it was; as it was", Needs: []Feature{FeatureOwnProgress}, Run: func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{})
 		f.SilenceBMC(true)
 		f.expectFailed(f.callUntilEnded(hardware.Attempt{Number: 1, Deadline: f.Now().Add(10 * time.Minute)}, f.install), hardware.ReasonDeadlineExceeded)
-	},
-	"the process may be killed after every call": func(t *testing.T, h Harness) {
-		for name, faults := range map[string]Faults{"sound": {}, "power-on ignored at first": {IgnorePowerOn: 1}} {
-			f := newFixture(t, h, faults)
-			f.expectSucceeded(f.callUntilEnded(f.newAttempt(1), func(a hardware.Attempt) error { defer f.Restart(); return f.install(a) }))
-			f.expectInstalled()
-			f.expectSucceeded(f.callUntilEnded(f.newAttempt(2), func(a hardware.Attempt) error { defer f.Restart(); return f.eraseWith(hardware.EraseMetadata)(a) }))
-			f.expectPowerOff()
-			if t.Failed() {
-				t.Fatal("with the server " + name)
-			}
-		}
-	},
+	}},
+	"the process may be killed after every call": {Leaves: "Succeeded; off; erased", Run: killedAfterEveryCall(Faults{})},
+	"the process may be killed after every call, and a power-on is ignored at first": {Leaves: "Succeeded; off; erased", Needs: []Feature{FeatureBMC},
+		Run: killedAfterEveryCall(Faults{IgnorePowerOn: 1})},
 }
 
 // powerCases are the tests of changes of power on a host where no attempt runs.
-var powerCases = map[string]func(*testing.T, Harness){
-	"the power becomes what is wanted, and stays": func(t *testing.T, h Harness) {
-		for name, faults := range map[string]Faults{"sound": {}, "ignores the first requests": {IgnorePowerOn: 2, IgnorePowerOff: 2}} {
-			f := newFixture(t, h, faults)
-			for _, want := range []hardware.PowerState{hardware.PowerOff, hardware.PowerOn, hardware.PowerOff} {
-				if err := f.changePower(hardware.PowerChange{Desired: want, Since: f.Now()}); err != nil || f.Power() != want {
-					t.Errorf("%s: power %s (%v), expected %s", name, f.Power(), err, want)
-				}
-			}
-		}
-	},
-	"an operating system that does not stop loses its power": func(t *testing.T, h Harness) {
+var powerCases = map[string]Case{
+	"the power becomes what is wanted, and stays": {Leaves: "none; off; as it was", Run: powerBecomes(Faults{})},
+	"the power becomes what is wanted although the first requests are ignored": {Leaves: "none; off; as it was", Needs: []Feature{FeatureBMC},
+		Run: powerBecomes(Faults{IgnorePowerOn: 2, IgnorePowerOff: 2})},
+	"an operating system that does not stop loses its power": {Leaves: "none; off; as it was", Run: func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{})
 		if err := f.changePower(hardware.PowerChange{Desired: hardware.PowerOff, Graceful: true, Since: f.Now()}); err != nil || f.Power() != hardware.PowerOff {
 			t.Errorf("power %s (%v), expected Off", f.Power(), err)
 		}
-	},
-	"a change of power that is ignored is named": func(t *testing.T, h Harness) {
+	}},
+	"a change of power that is ignored is named": {Leaves: "none; off; as it was", Needs: []Feature{FeatureBMC}, Run: func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{IgnorePowerOff: -1, IgnorePowerOn: -1})
 		f.expectPowerIgnored(hardware.PowerOff, hardware.ReasonPowerOffIgnored)
 		f.CutPower()
 		f.expectPowerIgnored(hardware.PowerOn, hardware.ReasonPowerOnIgnored)
-	},
-	"a change of power that is refused until its time is over is ignored": func(t *testing.T, h Harness) {
+	}},
+	"a change of power that is refused until its time is over is ignored": {Leaves: "none; on; as it was", Needs: []Feature{FeatureBMC}, Run: func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{RefusePower: true})
 		change := hardware.PowerChange{Desired: hardware.PowerOff, Graceful: true, Since: f.Now()}
 		for _, c := range []struct {
@@ -313,8 +273,8 @@ var powerCases = map[string]func(*testing.T, Harness){
 				t.Errorf("%s later: %v, expected %s", c.after, err, c.kind)
 			}
 		}
-	},
-	"a change of power survives its process": func(t *testing.T, h Harness) {
+	}},
+	"a change of power survives its process": {Leaves: "none; off; as it was", Needs: []Feature{FeatureBMC}, Run: func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{IgnorePowerOff: 2})
 		change := hardware.PowerChange{Desired: hardware.PowerOff, Graceful: true, Since: f.Now()}
 		for range 60 {
@@ -325,8 +285,8 @@ var powerCases = map[string]func(*testing.T, Harness){
 			f.Advance(callInterval)
 		}
 		f.expectPowerOff()
-	},
-	"a silent BMC is unreachable, and nothing is ignored": func(t *testing.T, h Harness) {
+	}},
+	"a silent BMC is unreachable, and nothing is ignored": {Leaves: "none; as it was; as it was", Run: func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{})
 		change := hardware.PowerChange{Desired: hardware.PowerOff, Since: f.Now()}
 		f.SilenceBMC(true)
@@ -334,13 +294,34 @@ var powerCases = map[string]func(*testing.T, Harness){
 		if err := f.Installer().SetPower(t.Context(), f.Host(), change); hardware.KindOf(err) != hardware.Unreachable {
 			t.Errorf("with a silent BMC: %v, expected Unreachable", err)
 		}
-	},
-	"a change to what is no state of power is refused": func(t *testing.T, h Harness) {
+	}},
+	"a change to what is no state of power is refused": {Leaves: "none; as it was; as it was", Run: func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{})
 		for _, change := range []hardware.PowerChange{{Desired: hardware.PowerTurningOff, Since: f.Now()}, {Desired: hardware.PowerOff}} {
 			if err := f.Installer().SetPower(t.Context(), f.Host(), change); hardware.KindOf(err) != hardware.Invalid {
 				t.Errorf("%+v: %v, expected Invalid", change, err)
 			}
 		}
-	},
+	}},
+}
+
+func killedAfterEveryCall(faults Faults) func(*testing.T, Harness) {
+	return func(t *testing.T, h Harness) {
+		f := newFixture(t, h, faults)
+		f.expectSucceeded(f.callUntilEnded(f.newAttempt(1), func(a hardware.Attempt) error { defer f.Restart(); return f.install(a) }))
+		f.expectInstalled()
+		f.expectSucceeded(f.callUntilEnded(f.newAttempt(2), func(a hardware.Attempt) error { defer f.Restart(); return f.eraseWith(hardware.EraseMetadata)(a) }))
+		f.expectPowerOff()
+	}
+}
+
+func powerBecomes(faults Faults) func(*testing.T, Harness) {
+	return func(t *testing.T, h Harness) {
+		f := newFixture(t, h, faults)
+		for _, want := range []hardware.PowerState{hardware.PowerOff, hardware.PowerOn, hardware.PowerOff} {
+			if err := f.changePower(hardware.PowerChange{Desired: want, Since: f.Now()}); err != nil || f.Power() != want {
+				t.Errorf("power %s (%v), expected %s", f.Power(), err, want)
+			}
+		}
+	}
 }

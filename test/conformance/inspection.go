@@ -8,13 +8,13 @@ import (
 )
 
 // inspectionCases are the tests of inspections by the agent that end otherwise than well.
-var inspectionCases = map[string]func(*testing.T, Harness){
-	"an inspection by the agent of a server that is on fails and leaves it on": func(t *testing.T, h Harness) {
+var inspectionCases = map[string]Case{
+	"an inspection by the agent of a server that is on fails and leaves it on": {Leaves: "Failed, ServerIsOn; on, runs what it ran; as it was", Needs: []Feature{FeatureOwnAgent}, Run: func(t *testing.T, h Harness) {
 		f := newAgentFixture(t, h, Faults{})
 		f.expectFailed(f.callUntilEnded(f.newAttempt(1), f.inspectBy(hardware.InspectByAgent)), hardware.ReasonServerIsOn)
 		f.expectRunning(DiskForeign)
-	},
-	"an inspection by the agent that fails names the hop": func(t *testing.T, h Harness) {
+	}},
+	"an inspection by the agent that fails names the hop": {Leaves: "Failed, the hop; off or on, runs nothing; as it was", Needs: []Feature{FeatureOwnAgent, FeatureBMC}, Run: func(t *testing.T, h Harness) {
 		for reason, faults := range map[hardware.Reason]Faults{
 			hardware.ReasonPowerOnIgnored: {IgnorePowerOn: -1},
 			hardware.ReasonNoBootRequest:  {DeadBootNIC: true},
@@ -32,8 +32,8 @@ var inspectionCases = map[string]func(*testing.T, Harness){
 				}
 			})
 		}
-	},
-	"an inspection by the agent goes on after a restart at every step": func(t *testing.T, h Harness) {
+	}},
+	"an inspection by the agent goes on after a restart at every step": {Leaves: "Succeeded; off; as it was", Needs: []Feature{FeatureOwnAgent}, Run: func(t *testing.T, h Harness) {
 		f := newAgentFixture(t, h, Faults{})
 		f.CutPower()
 		attempt, inspect := f.newAttempt(1), f.inspectBy(hardware.InspectByAgent)
@@ -49,8 +49,8 @@ var inspectionCases = map[string]func(*testing.T, Harness){
 		if len(seen) < 3 {
 			t.Errorf("the process was restarted at %v only", seen)
 		}
-	},
-	"a cancelled inspection cuts the power only where it has powered the server on": func(t *testing.T, h Harness) {
+	}},
+	"a cancelled inspection cuts the power only where it has powered the server on": {Leaves: "Failed, Cancelled; as it was, or off; as it was", Needs: []Feature{FeatureOwnAgent, FeatureOwnProgress}, Run: func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{})
 		f.SilenceBMC(true)
 		attempt := f.newAttempt(1)
@@ -71,17 +71,13 @@ var inspectionCases = map[string]func(*testing.T, Harness){
 		}
 		f.Advance(time.Minute)
 		f.expectPowerOff()
-	},
+	}},
 }
 
 // newAgentFixture is newFixture for Installers whose agent inspects.
 func newAgentFixture(t *testing.T, harness Harness, faults Faults) *fixture {
 	t.Helper()
-	f := newFixture(t, harness, faults)
-	if !f.Installer().Capabilities().AgentInventory {
-		t.Skip("this installer has no agent")
-	}
-	return f
+	return newFixture(t, harness, faults)
 }
 
 // expectRunning expects the server on, with the system of its disk.

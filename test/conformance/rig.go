@@ -37,6 +37,8 @@ type Faults struct {
 	WrongDigest bool
 	// BootLoop means that the agent crashes and the server boots from the network again, without end.
 	BootLoop bool
+	// HasLimit means that the service that installs works on one server at a time.
+	HasLimit bool
 }
 
 // Rig is one server, which is powered on and runs DiskForeign at first, and an Installer for it. Time passes only in
@@ -44,6 +46,8 @@ type Faults struct {
 type Rig interface {
 	// Installer returns the Installer under test.
 	Installer() hardware.Installer
+	// Other returns the Installer of a second process that runs at the same time.
+	Other() hardware.Installer
 	// Restart kills the Installer's process and starts another one, which knows only what is stored.
 	Restart()
 	// Host returns the server's identity.
@@ -56,13 +60,26 @@ type Rig interface {
 	Power() hardware.PowerState
 	// CutPower interrupts the mains: the server is off afterwards.
 	CutPower()
-	// SilenceBMC makes the BMC unreachable, or reachable again.
+	// SilenceBMC makes what the Installer talks to unreachable, or reachable again: the BMC, or the service that installs.
 	SilenceBMC(silent bool)
+	// Occupy makes what the Installer talks to busy with something else on this server, or free again.
+	Occupy(busy bool)
+	// Vanish takes away what the Installer talks to of this server, or gives it back.
+	Vanish(gone bool)
+	// RotateCredentials changes the credentials on the far side, and TakeCredentials gives them to the Installer.
+	RotateCredentials()
+	TakeCredentials()
+	// FillLimit has the service work on another server, or end that.
+	FillLimit(full bool)
+	// Image returns an image that the Installer can write.
+	Image() hardware.Image
+	// Writes returns how often an image was written to the disk completely.
+	Writes() int
 	// Disk returns what the server's disk holds.
 	Disk() string
 	// Running returns what the server has booted from its disk and runs now, or "" when it is off or runs something else.
 	Running() string
 }
 
-// Harness makes a Rig, or returns nil where it cannot make one with these faults.
+// Harness makes a Rig with these faults. Which ones it cannot make follows from what its Subject lacks.
 type Harness func(t *testing.T, faults Faults) Rig

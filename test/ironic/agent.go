@@ -73,6 +73,8 @@ type Agent struct {
 	commands []map[string]any
 	done     []string
 	drive    string
+	// isWorking is set while something is done to the disks. The next heartbeat says that it is done.
+	isWorking bool
 }
 
 // StartAgent starts an agent for the node with a port of this MAC address. It ends with the test.
@@ -134,7 +136,7 @@ func (a *Agent) run(ctx context.Context, callback string) {
 		case <-tick.C:
 		}
 		a.mu.Lock()
-		absent, token := a.options.Absent, a.token
+		absent, token := a.options.Absent || a.isWorking, a.token
 		a.mu.Unlock()
 		switch {
 		case absent:
@@ -259,12 +261,12 @@ func (a *Agent) touchDisks(answer map[string]any, step string, image Image, conf
 	if work == nil {
 		return
 	}
-	answer["command_status"] = "RUNNING"
+	answer["command_status"], a.isWorking = "RUNNING", true
 	a.ended.Go(func() {
 		err := work()
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		answer["command_status"] = "SUCCEEDED"
+		answer["command_status"], a.isWorking = "SUCCEEDED", false
 		if err != nil {
 			answer["command_status"], answer["command_error"] = "FAILED", AgentError{Type: "ImageWriteError", Code: 500, Message: err.Error()}
 		}

@@ -13,13 +13,15 @@ type Options struct {
 	// HardwareType is the only one that is enabled, with Ironic's own default for each interface; empty: fake-hardware, redfish and ipmi, with the management
 	// interface noop.
 	HardwareType string
-	// Address is the IP address that Ironic is reached at, also by its agent; empty: that of the loopback.
+	// Address is the IP address that Ironic is reached at, also by its agent; empty: one of the loopback.
 	Address string
 	// FilesURL is where the files in the directory FilesDir are served, which servers and BMCs boot; empty: nowhere.
 	FilesURL string
 	// AgentDir is the directory with the files that boot Ironic's agent: vmlinuz, agent.cpio.zst and, for virtual media, bootloader.img, which is an EFI system
 	// partition with GRUB as Debian builds it; empty: nothing is booted.
 	AgentDir string
+	// AgentTimeout is how many seconds Ironic waits for an agent that says nothing; 0: its own, half an hour.
+	AgentTimeout int
 }
 
 // FilesDir is the directory, below that of the process, with what servers and BMCs boot.
@@ -66,7 +68,8 @@ auth_strategy=noauth
 host_ip={{.Address}}
 port={{.ConductPort}}
 [database]
-connection=sqlite:///{{.Dir}}/ironic.sqlite
+connection=sqlite:///{{.Dir}}/ironic.sqlite?timeout=60
+sqlite_synchronous=false
 [dhcp]
 dhcp_provider=none
 [agent]
@@ -110,4 +113,8 @@ node_locked_retry_attempts=1
 max_concurrent_deploy={{.MaxDeploys}}{{end}}
 {{- if .MaxCleans}}
 max_concurrent_clean={{.MaxCleans}}{{end}}
+{{- if .AgentTimeout}}
+deploy_callback_timeout={{.AgentTimeout}}
+clean_callback_timeout={{.AgentTimeout}}
+check_provision_state_interval=1{{end}}
 `))

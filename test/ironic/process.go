@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,13 +52,13 @@ type Process struct {
 // Launch starts an Ironic with its files and an empty database in dir, and waits until its API answers. Stop ends it.
 func Launch(ctx context.Context, dir string, options Options) (*Process, error) {
 	p := &Process{dir: dir}
-	options.Address = cmp.Or(options.Address, "127.0.0.1")
+	options.Address = cmp.Or(options.Address, ownAddress())
 	set := settings{Options: options, Dir: dir, Auth: "noauth", FilesDir: FilesDir}
 	var err error
-	if set.Port, err = freePort(ctx); err != nil {
+	if set.Port, err = freePort(ctx, options.Address); err != nil {
 		return nil, err
 	}
-	if set.ConductPort, err = freePort(ctx); err != nil {
+	if set.ConductPort, err = freePort(ctx, options.Address); err != nil {
 		return nil, err
 	}
 	if options.Username != "" {
@@ -188,9 +190,16 @@ func (p *Process) writePasswords(ctx context.Context, options Options) error {
 	return nil
 }
 
-func freePort(ctx context.Context) (int, error) {
+// ownAddress returns an address of the loopback that nothing else listens on: Ironic takes seconds until it does, and at 127.0.0.1 somebody else is given
+// its port meanwhile.
+func ownAddress() string {
+	host := 1<<8 + rand.IntN(1<<24-1<<9) //nolint:gosec // any will do
+	return netip.AddrFrom4([4]byte{127, byte(host >> 16), byte(host >> 8), byte(host)}).String()
+}
+
+func freePort(ctx context.Context, address string) (int, error) {
 	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	listener, err := config.Listen(ctx, "tcp", net.JoinHostPort(address, "0"))
 	if err != nil {
 		return 0, fmt.Errorf("find a free port: %w", err)
 	}

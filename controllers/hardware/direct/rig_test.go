@@ -60,7 +60,11 @@ type rig struct {
 	client  *redfish.Client
 
 	installer *direct.Installer
-	ways      []hardware.BootSource
+	// endpoint is what the installer knows of the BMC.
+	endpoint hardware.Endpoint
+	// writes is how often an image was written completely.
+	writes int
+	ways   []hardware.BootSource
 	// authorities are those of the boot service's HTTPS; nil: it has none.
 	authorities []byte
 	// secureURL is the boot service's by HTTPS; empty: it has none.
@@ -123,6 +127,7 @@ func newRigWith(t *testing.T, faults conformance.Faults, personality bmc.Persona
 	r.bmc.SetFaults(bmcFaults(faults))
 	r.bmc.SetPower(hardware.PowerOn)
 	r.Advance(postTime + time.Second)
+	r.TakeCredentials()
 	r.Restart()
 	return r
 }
@@ -138,15 +143,44 @@ func bmcFaults(faults conformance.Faults) bmc.Faults {
 
 func (r *rig) Installer() hardware.Installer { return r.installer }
 
-func (r *rig) Restart() {
-	r.installer = direct.New(direct.Options{
+func (r *rig) Restart() { r.installer = r.newInstaller() }
+
+func (r *rig) Other() hardware.Installer { return r.newInstaller() }
+
+// image is what the suite installs.
+var image = hardware.Image{URL: "http://images.example/a.raw.zst", Checksum: "sha256:" + strings.Repeat("a1", 32), Format: "raw.zst"}
+
+func (r *rig) Image() hardware.Image { return image }
+
+func (r *rig) Writes() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.writes
+}
+
+func (r *rig) RotateCredentials() { r.bmc.SetPassword("another password") }
+func (r *rig) TakeCredentials()   { r.endpoint = r.bmc.Endpoint() }
+
+func (r *rig) Occupy(busy bool) { r.bmc.SetFaults(bmcFaults(conformance.Faults{RefusePower: busy})) }
+
+func (r *rig) Vanish(gone bool) {
+	if gone {
+		r.CutPower()
+	}
+	r.SilenceBMC(gone)
+}
+
+func (r *rig) FillLimit(bool) { r.t.Fatal("BMCs have no limit of servers at work") }
+
+func (r *rig) newInstaller() *direct.Installer {
+	return direct.New(direct.Options{
 		BMCs: r.client, Store: r.store, MediaURLs: r.service.MediaURLs, ProgramURLs: r.service.ProgramURLs, Clock: r.Now,
 		Log: slog.New(slog.NewTextHandler(&r.log, nil)), BootAuthorities: func(context.Context) ([]byte, error) { return r.authorities, nil },
 	})
 }
 
 func (r *rig) Host() hardware.Host {
-	return hardware.Host{UID: "uid-1", Namespace: "rack-1", Name: "gpu-1", BootMAC: bootMAC, BMC: r.bmc.Endpoint(), BootWays: r.ways, HasSignedBoot: r.isSigned}
+	return hardware.Host{UID: "uid-1", Namespace: "rack-1", Name: "gpu-1", BootMAC: bootMAC, BMC: r.endpoint, BootWays: r.ways, HasSignedBoot: r.isSigned}
 }
 
 func (r *rig) Now() time.Time {
@@ -366,6 +400,7 @@ func (r *rig) finishWork(now time.Time, last string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.diskContent = r.instructions.Image.Checksum
+	r.writes++
 	r.startBoot(source)
 }
 
@@ -389,5 +424,5 @@ func (r *rig) request(method, path string, message any) (int, []byte) {
 }
 
 func TestDirectPassesTheConformanceSuite(t *testing.T) {
-	conformance.Run(t, func(t *testing.T, faults conformance.Faults) conformance.Rig { return newRig(t, faults) })
+	conformance.Run(t, conformance.Direct(), func(t *testing.T, faults conformance.Faults) conformance.Rig { return newRig(t, faults) })
 }

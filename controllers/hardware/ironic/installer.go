@@ -1,6 +1,7 @@
 package ironic
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
@@ -89,16 +90,19 @@ func (i *Installer) Erase(ctx context.Context, host hardware.Host, attempt hardw
 	return named(i.advance(ctx, host, attempt, w, nil))
 }
 
-// Cancel implements hardware.Installer. A host without a node has nothing to cancel.
+// Cancel implements hardware.Installer. A host without a node gets one, which says that the attempt is cancelled: a late call cannot begin it.
 func (i *Installer) Cancel(ctx context.Context, host hardware.Host, attempt hardware.Attempt) error {
 	if attempt.Number <= 0 {
 		return hardware.Errorf(hardware.Invalid, "cancel attempt", host.String(), "attempt %d: numbers begin with 1", attempt.Number)
 	}
 	n, asked, err := i.find(ctx, host)
-	if err != nil || asked || n.uuid == "" {
+	if err != nil || asked {
 		return named(err)
 	}
 	c := call{host: host, number: attempt.Number, now: i.options.Clock()}
+	if n.uuid == "" {
+		return named(i.adopt(ctx, c))
+	}
 	return named(i.perform(ctx, c, n, nextCancel(n, c), nil))
 }
 
@@ -108,6 +112,9 @@ func (i *Installer) SetPower(ctx context.Context, host hardware.Host, change har
 }
 
 func (i *Installer) setPower(ctx context.Context, host hardware.Host, change hardware.PowerChange) error {
+	if change.Desired != hardware.PowerOn && change.Desired != hardware.PowerOff || change.Since.IsZero() {
+		return hardware.Errorf(hardware.Invalid, "set power", host.String(), "expected power On or Off and since when it is wanted")
+	}
 	n, asked, err := i.find(ctx, host)
 	if err != nil || asked {
 		return err
@@ -121,7 +128,7 @@ func (i *Installer) setPower(ctx context.Context, host hardware.Host, change har
 	request, ignored := nextPower(n, change, i.options.Timeouts, i.options.Clock())
 	if request {
 		if err := i.requestPower(ctx, host, n, change, i.options.Clock()); err != nil {
-			return err
+			return cmp.Or(ignored, err)
 		}
 	}
 	return ignored
@@ -129,8 +136,8 @@ func (i *Installer) setPower(ctx context.Context, host hardware.Host, change har
 
 // advance carries out the next action of an attempt.
 func (i *Installer) advance(ctx context.Context, host hardware.Host, attempt hardware.Attempt, w work, install *installation) error {
-	if attempt.Number <= 0 {
-		return hardware.Errorf(hardware.Invalid, "begin work", host.String(), "attempt %d: numbers begin with 1", attempt.Number)
+	if attempt.Number <= 0 || attempt.Deadline.IsZero() {
+		return hardware.Errorf(hardware.Invalid, "begin work", host.String(), "attempt %d until %s: expected a number from 1 on and a deadline", attempt.Number, attempt.Deadline)
 	}
 	n, asked, err := i.find(ctx, host)
 	if err != nil || asked {

@@ -36,6 +36,9 @@ func instanceInfo(host hardware.Host, spec hardware.InstallSpec) (map[string]any
 		return nil, hardware.Errorf(hardware.Unsupported, op, host.String(), "expected an image of the format %s, seen %q: Ironic's agent does not decompress",
 			strings.Join(formats, " or "), spec.Image.Format)
 	}
+	if spec.Image.URL == "" {
+		return nil, hardware.Errorf(hardware.Invalid, op, host.String(), "expected the URL of an image, seen none")
+	}
 	algorithm, digest, ok := strings.Cut(spec.Image.Checksum, ":")
 	if !ok || algorithm != "sha256" && algorithm != "sha512" {
 		return nil, hardware.Errorf(hardware.Invalid, op, host.String(), "expected a checksum sha256:HEX or sha512:HEX, seen %q", spec.Image.Checksum)

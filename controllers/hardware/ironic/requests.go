@@ -148,6 +148,9 @@ func (i *Installer) manage(ctx context.Context, c call, n node) error {
 		if findErr != nil {
 			return findErr
 		}
+		if owner == "" {
+			return i.failed(asError(err, "create port", c.host.String())) // no port has the address: the node is locked
+		}
 		if owner != n.uuid {
 			return hardware.Errorf(hardware.Conflict, "create port", c.host.String(),
 				"the boot MAC address %s is that of Ironic's node %q: correct the one that is wrong", c.host.BootMAC, owner)

@@ -1,10 +1,12 @@
 package ironic_test
 
 import (
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -44,7 +46,9 @@ func newFixture(t *testing.T, options ironic.Options) *fixture {
 	if options.HardwareType == "" {
 		options.HardwareType = "fake-hardware"
 	}
-	options.ListAge = pollInterval
+	if options.Clock == nil {
+		options.ListAge = pollInterval
+	}
 	options.Log = slog.New(slog.NewTextHandler(testWriter{t}, nil))
 	f := &fixture{T: t, options: options, image: image, host: hardware.Host{
 		UID: fmt.Sprintf("uid-%d", number), Namespace: "hall", Name: fmt.Sprintf("node-%d", number), BootMAC: fmt.Sprintf("52:54:00:00:%02x:%02x", number>>8, number&0xff),
@@ -169,4 +173,16 @@ func (f *fixture) ask(method, path, body string) {
 	if answer, _ := io.ReadAll(response.Body); response.StatusCode >= http.StatusMultipleChoices {
 		f.Fatalf("%s %s: %s: %s", method, path, response.Status, answer)
 	}
+}
+
+// casesAtOnce is how many cases run at the same time: they wait for Ironic most of their time.
+const casesAtOnce = "8"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", casesAtOnce); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
 }
