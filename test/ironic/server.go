@@ -2,8 +2,10 @@ package ironic
 
 import (
 	"context"
+	_ "embed" // query.py
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/ingot-dev/ingot/test/require"
@@ -51,11 +53,17 @@ func (s *Server) Kill() {
 	}
 }
 
+//go:embed query.py
+var query string
+
 // Query changes Ironic's database by a statement of SQLite. It is for what only services write that are not there, or a second conductor.
-func (s *Server) Query(statement string, arguments ...string) {
+func (s *Server) Query(statement string, values ...string) {
 	s.t.Helper()
-	const script = "import sqlite3,sys; c=sqlite3.connect(sys.argv[1], timeout=60); c.execute(sys.argv[2], sys.argv[3:]); c.commit()"
-	call := append([]string{"-c", script, filepath.Join(s.dir, "ironic.sqlite"), statement}, arguments...)
+	running := 0
+	if s.process != nil {
+		running = s.process.Process.Pid
+	}
+	call := append([]string{"-c", query, filepath.Join(s.dir, "ironic.sqlite"), strconv.Itoa(running), statement}, values...)
 	if out, err := exec.CommandContext(s.t.Context(), "/usr/bin/python3", call...).CombinedOutput(); err != nil {
 		s.t.Fatalf("%s: %v\n%s", statement, err, out)
 	}
