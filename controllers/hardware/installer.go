@@ -26,7 +26,7 @@ type Installer interface {
 	// SetPower advances a change of power on a host where no attempt runs: it decides when the change is requested, when it is
 	// requested again, and when the power is cut instead of shutting the operating system down. When the time-out of the change has
 	// passed, it goes on and returns an *Error of the kind Ignored with ReasonPowerOffIgnored or ReasonPowerOnIgnored. It is
-	// complete when Observe reports the desired power state.
+	// complete when Observe reports the desired power state. It asks the BMC at least once after PowerChange.Since, whatever Observe has reported.
 	SetPower(ctx context.Context, host Host, change PowerChange) error
 }
 
@@ -261,6 +261,10 @@ const (
 // Observation is the state of a host as an Installer observes it.
 type Observation struct {
 	Power PowerState
+	// IsPowerRemembered is true when a service tells the power as it remembers it, and the BMC was not asked for this observation. Then PowerAskedAt is
+	// when the BMC was last asked, by SetPower of this process, and has answered; zero: never.
+	IsPowerRemembered bool
+	PowerAskedAt      time.Time
 	// Attempt is the current or the last attempt; nil when there has been none.
 	Attempt *AttemptStatus
 	// Inventory is the last known inventory; nil when there is none.

@@ -23,8 +23,10 @@ import (
 const (
 	// minorNeeded is the version that the Installer cannot do without: a config drive of single documents came with 1.56, automated_clean with 1.47.
 	minorNeeded = 56
-	// minorUsed is the latest version that the Installer asks for. The answers of later ones are not known.
-	minorUsed = 82
+	// minorChildren came with nodes that are children of others. From it on a list has children only where they are asked for.
+	minorChildren = 83
+	// minorUsed is the latest version that the Installer asks for, that of Ironic 29. The answers of later ones are not known.
+	minorUsed = 96
 )
 
 // requestTimeout is how long one request may take. Ironic itself waits some seconds for the lock of a node.

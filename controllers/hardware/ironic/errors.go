@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/gophercloud/gophercloud/v2"
 
@@ -58,19 +60,38 @@ func asError(err error, op, target string) error {
 	return failed
 }
 
-// asSecretError is asError for a request whose body has secrets. Ironic repeats a field that it refuses, quoted by Python, so that the secrets in it cannot be
-// found and taken out: such an explanation is left out as a whole.
-func asSecretError(err error, op, target string) error {
+// asSecretError is asError for a request whose body has these secrets. Ironic repeats a field that it refuses, quoted by Python, so that the secrets in it cannot
+// be taken out: an explanation that may repeat one is left out as a whole.
+func asSecretError(err error, op, target string, secrets ...string) error {
 	var response gophercloud.ErrUnexpectedResponseCode
 	if !errors.As(err, &response) {
 		return asError(err, op, target)
 	}
-	switch kind := kindOf(response.Actual, faultOf(response.Body)); kind {
-	case hardware.Busy, hardware.Conflict:
+	fault := faultOf(response.Body)
+	if !slices.ContainsFunc(secrets, func(secret string) bool { return mayRepeat(fault, secret) }) {
 		return asError(err, op, target)
-	default:
-		return hardware.Errorf(kind, op, target, "the answer is %d; its explanation may repeat a secret: look into the log of Ironic's API", response.Actual)
 	}
+	return hardware.Errorf(kindOf(response.Actual, fault), op, target,
+		"the answer is %d; its explanation may repeat a secret: look into the log of Ironic's API", response.Actual)
+}
+
+// minRun is the length of a run of letters and digits in a secret from which on its occurrence in a text is no accident.
+const minRun = 6
+
+// mayRepeat reports whether the text may have the secret or a part of it, whatever quotes its other characters.
+func mayRepeat(text, secret string) bool {
+	if secret == "" {
+		return false
+	}
+	runs := strings.FieldsFunc(secret, func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	if len(runs) == 1 && runs[0] == secret {
+		return strings.Contains(text, secret)
+	}
+	isLong := func(run string) bool { return len(run) >= minRun }
+	if !slices.ContainsFunc(runs, isLong) {
+		return true // nothing of it can be recognized
+	}
+	return slices.ContainsFunc(runs, func(run string) bool { return isLong(run) && strings.Contains(text, run) })
 }
 
 // kindOf classifies a response by its status, and where that is ambiguous by what Ironic says. Checked against Ironic 21.4:

@@ -1,7 +1,6 @@
 package ironic
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
@@ -16,6 +15,7 @@ type Installer struct {
 	refused refusedHosts
 
 	inventories inventories
+	powerOffs   powerOffs
 }
 
 var _ hardware.Installer = (*Installer)(nil)
@@ -42,7 +42,7 @@ func (i *Installer) Observe(ctx context.Context, host hardware.Host) (hardware.O
 	if err != nil {
 		return hardware.Observation{Power: hardware.PowerUnknown}, named(err)
 	}
-	observation := hardware.Observation{Power: powerOf(n)}
+	observation := hardware.Observation{Power: powerOf(n), IsPowerRemembered: true, PowerAskedAt: i.powerOffs.askedAt(host.UID)}
 	if n.record.host == host.UID {
 		observation.Attempt = statusOf(n)
 	}
@@ -78,7 +78,9 @@ func (i *Installer) Install(ctx context.Context, host hardware.Host, attempt har
 	if err != nil {
 		return named(err)
 	}
-	return named(i.advance(ctx, host, attempt, workInstall, &installation{instance: instance, drive: drive, hasNoDrive: spec.ConfigDrive.IsEmpty()}))
+	return named(i.advance(ctx, host, attempt, workInstall, &installation{
+		instance: instance, drive: drive, hasNoDrive: spec.ConfigDrive.IsEmpty(), secrets: []string{string(spec.ConfigDrive.UserData)},
+	}))
 }
 
 // Erase implements hardware.Installer.
@@ -104,34 +106,6 @@ func (i *Installer) Cancel(ctx context.Context, host hardware.Host, attempt hard
 		return named(i.adopt(ctx, c))
 	}
 	return named(i.perform(ctx, c, n, nextCancel(n, c), nil))
-}
-
-// SetPower implements hardware.Installer.
-func (i *Installer) SetPower(ctx context.Context, host hardware.Host, change hardware.PowerChange) error {
-	return named(i.setPower(ctx, host, change))
-}
-
-func (i *Installer) setPower(ctx context.Context, host hardware.Host, change hardware.PowerChange) error {
-	if change.Desired != hardware.PowerOn && change.Desired != hardware.PowerOff || change.Since.IsZero() {
-		return hardware.Errorf(hardware.Invalid, "set power", host.String(), "expected power On or Off and since when it is wanted")
-	}
-	n, asked, err := i.find(ctx, host)
-	if err != nil || asked {
-		return err
-	}
-	if n.uuid == "" {
-		return i.adopt(ctx, call{host: host})
-	}
-	if refused := refusalOf(n, call{host: host, number: n.record.number}); refused != nil {
-		return refused
-	}
-	request, ignored := nextPower(n, change, i.options.Timeouts, i.options.Clock())
-	if request {
-		if err := i.requestPower(ctx, host, n, change, i.options.Clock()); err != nil {
-			return cmp.Or(ignored, err)
-		}
-	}
-	return ignored
 }
 
 // advance carries out the next action of an attempt.
@@ -169,6 +143,8 @@ func (i *Installer) perform(ctx context.Context, c call, n node, next action, in
 		return i.requestState(ctx, c, n, next.target, nil)
 	case actionPrepare:
 		return i.prepare(ctx, c, n, next.target, install)
+	case actionRelieve:
+		return i.endMaintenance(ctx, c, n)
 	case actionPower:
 		return i.requestPower(ctx, c.host, n, hardware.PowerChange{Desired: hardware.PowerOff}, c.now)
 	default:

@@ -16,6 +16,8 @@ import (
 type installation struct {
 	instance map[string]any
 	drive    nodes.ConfigDrive
+	// secrets are the documents of the drive, which must not be repeated.
+	secrets []string
 	// hasNoDrive says that the caller has given no config drive, because the installation has begun or the documents are not written.
 	hasNoDrive bool
 }
@@ -147,6 +149,15 @@ func driverOf(options Options, host hardware.Host) driver {
 		info["redfish_verify_ca"] = true
 	}
 	return driver{name: firstOf(options.HardwareType, "redfish"), info: info}
+}
+
+// secrets returns what must not be repeated of the driver_info.
+func (d driver) secrets() []string {
+	var secrets []string
+	for _, name := range []string{"ipmi_password", "redfish_password"} {
+		secrets = append(secrets, text(d.info[name]))
+	}
+	return secrets
 }
 
 // operations returns what gives a node this driver_info. Other fields of it, which people have set in Ironic, stay.

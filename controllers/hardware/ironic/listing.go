@@ -6,13 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gophercloud/gophercloud/v2/openstack/baremetal/v1/nodes"
-
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
-
-// pageSize is the number of nodes in one page of the list. Ironic's own limit is 1000.
-const pageSize = 500
 
 // listing holds what was last read of the nodes.
 type listing struct {
@@ -87,17 +82,9 @@ func (i *Installer) readList(ctx context.Context, now time.Time) error {
 	l := &i.listing
 	l.last++
 	turn := l.last
-	service, _, err := i.client.open(ctx)
+	all, err := i.listNodes(ctx)
 	if err != nil {
 		return err
-	}
-	pages, err := nodes.List(service, nodes.ListOpts{Fields: nodeFields, Limit: pageSize}).AllPages(ctx)
-	if err != nil {
-		return i.failed(asError(err, "list nodes", i.options.Endpoint))
-	}
-	all, err := nodes.ExtractNodes(pages)
-	if err != nil {
-		return hardware.Errorf(hardware.Invalid, "list nodes", i.options.Endpoint, "%w", err)
 	}
 	l.read, l.turn = now, turn
 	l.byHost, l.byName = make(map[string]node, len(all)), make(map[string]node, len(all))
@@ -111,6 +98,7 @@ func (i *Installer) readList(ctx context.Context, now time.Time) error {
 	for uid, own := range l.own {
 		if own.turn < turn {
 			delete(l.own, uid)
+			i.powerOffs.listed(uid, l.byHost[uid])
 		}
 	}
 	return nil

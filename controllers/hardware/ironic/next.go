@@ -1,7 +1,6 @@
 package ironic
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/baremetal/v1/nodes"
@@ -20,6 +19,7 @@ const (
 	actionRequest actionKind = "request state"   // request the provision state target
 	actionManage  actionKind = "manage"          // see to the port, then request manageable
 	actionPower   actionKind = "power off"       // request it
+	actionRelieve actionKind = "end maintenance" // which Ironic has begun because work has failed
 	actionEnd     actionKind = "end attempt"     // store the outcome
 	actionRefuse  actionKind = "refuse the call" // a person or the caller must act
 )
@@ -54,6 +54,8 @@ func nextAction(n node, c call) action {
 		return action{kind: actionWait}
 	case !c.deadline.IsZero() && !c.now.Before(c.deadline):
 		return cancelling(n, hardware.ReasonDeadlineExceeded)
+	case n.maintenance && isFaultOfWork(n):
+		return action{kind: actionRelieve}
 	case n.maintenance:
 		return action{kind: actionWait} // Ironic refuses every work on such a node; the status says why
 	case c.work == workEraseNone:
@@ -79,6 +81,11 @@ func refusalOf(n node, c call) *hardware.Error {
 			n.uuid, n.record.host, extraHost)
 	case isForeign(n):
 		return refuse(hardware.Conflict, "Ironic's node %s is in the state %s and was not deployed by Ingot: undeploy it, or take the host out", n.uuid, n.state)
+	case isOfPeople(n.state):
+		err := refuse(hardware.Conflict, "Ironic's node %s is in the state %q, in which somebody else works with it: bring it back to active, manageable or available "+
+			"(baremetal node unrescue, unhold, abort or manage)", n.uuid, n.state)
+		err.Reason = hardware.ReasonInstallerConflict
+		return err
 	case n.record.number > c.number:
 		return refuse(hardware.Conflict, "the node is at attempt %d, the call is for attempt %d", n.record.number, c.number)
 	case isOtherWork(n, c):
@@ -92,6 +99,16 @@ func refusalOf(n node, c call) *hardware.Error {
 // isForeign reports whether somebody else has deployed or assigned the node.
 func isForeign(n node) bool {
 	return n.record.host == "" && (n.instanceUUID != "" || !isFree(n.state))
+}
+
+// isOfPeople reports whether a node is in a state to which nobody but people leads it, and which it does not leave by itself.
+func isOfPeople(state nodes.ProvisionState) bool {
+	switch state {
+	case nodes.Rescue, nodes.RescueFail, nodes.UnrescueFail, nodes.ServiceWait, nodes.ServiceFail, nodes.ServiceHold, nodes.AdoptFail, nodes.DeployHold, nodes.CleanHold:
+		return true
+	default:
+		return false
+	}
 }
 
 // isOtherWork reports whether the call is for the attempt of the node, and for other work.
@@ -232,25 +249,4 @@ func nextCancel(n node, c call) action {
 	default:
 		return action{kind: actionPower}
 	}
-}
-
-// nextPower returns whether the change of power is to be requested, and an error when it was ignored. Ironic repeats its requests to the BMC itself.
-func nextPower(n node, change hardware.PowerChange, timeouts hardware.Timeouts, now time.Time) (request bool, ignored error) {
-	if powerOf(n) == change.Desired {
-		return false, nil
-	}
-	limit, reason := timeouts.PowerOn, hardware.ReasonPowerOnIgnored
-	if change.Desired == hardware.PowerOff {
-		limit, reason = timeouts.PowerOff, hardware.ReasonPowerOffIgnored
-		if change.Graceful {
-			limit += timeouts.GracefulOff
-		}
-	}
-	if now.Sub(change.Since) > limit {
-		ignored = &hardware.Error{
-			Kind: hardware.Ignored, Reason: reason, Op: "set power", Target: n.name,
-			Err: fmt.Errorf("expected power %s within %s, Ironic reports %s: %s", change.Desired, limit, powerOf(n), firstOf(troubleOf(n), "without an error")),
-		}
-	}
-	return n.targetPower == "", ignored
 }

@@ -138,15 +138,15 @@ func TestAPowerChangeThatIronicCannotMakeIsIgnoredAfterItsTime(t *testing.T) {
 	timeouts := hardware.DefaultTimeouts()
 	n := newTestNode(nodes.Active, workInstall, "t1")
 	change := hardware.PowerChange{Desired: hardware.PowerOn, Since: testTime}
-	if request, err := nextPower(n, change, timeouts, testTime); !request || err != nil {
+	if request, err := nextPower(n, change, true, timeouts, testTime); !request || err != nil {
 		t.Errorf("at once: %v, %v", request, err)
 	}
-	request, err := nextPower(n, change, timeouts, testTime.Add(timeouts.PowerOn+time.Second))
+	request, err := nextPower(n, change, true, timeouts, testTime.Add(timeouts.PowerOn+time.Second))
 	if !request || hardware.KindOf(err) != hardware.Ignored || hardware.ReasonOf(err) != hardware.ReasonPowerOnIgnored {
 		t.Errorf("after its time: %v, %v", request, err)
 	}
 	n.targetPower = "power on"
-	if request, _ := nextPower(n, change, timeouts, testTime); request {
+	if request, _ := nextPower(n, change, true, timeouts, testTime); request {
 		t.Error("it is requested while Ironic is at it")
 	}
 }

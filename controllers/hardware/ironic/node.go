@@ -22,7 +22,13 @@ const (
 	extraWork    = "ingot_work"
 	extraFrom    = "ingot_from"
 	extraOutcome = "ingot_outcome"
+	// extraEnrolled has the time of the last change of its provision state of a node in the state enroll, when the attempt was stored.
+	extraEnrolled = "ingot_enrolled"
 )
+
+// outcomeNotInspected is the outcome of an inspection of a node whose driver has none. It has succeeded: what Ironic knows of the server are the properties and
+// the ports of the node.
+const outcomeNotInspected hardware.Reason = "NotInspected"
 
 // work is what an attempt does: an operation, and for an erase its mode.
 type work string
@@ -66,11 +72,13 @@ type node struct {
 
 // record is what this package has stored in the extra of a node.
 type record struct {
-	host    string
-	number  int64
-	work    work
-	from    string
-	outcome hardware.Reason
+	host   string
+	number int64
+	work   work
+	from   string
+	// enrolled is empty unless the node was in the state enroll when the attempt was stored.
+	enrolled string
+	outcome  hardware.Reason
 }
 
 // isBegun reports whether the work of the attempt was requested and Ironic has acted on it.
@@ -80,11 +88,11 @@ func (n node) isBegun() bool { return n.record.from != "" && n.record.from != n.
 func newNode(n nodes.Node) node {
 	read := node{
 		uuid: n.UUID, name: n.Name, power: n.PowerState, targetPower: n.TargetPowerState, state: nodes.ProvisionState(n.ProvisionState),
-		changed: n.ProvisionUpdatedAt.UTC().Format(time.RFC3339Nano), maintenance: n.Maintenance, maintenanceReason: n.MaintenanceReason, fault: n.Fault,
+		changed: timeText(n.ProvisionUpdatedAt), maintenance: n.Maintenance, maintenanceReason: n.MaintenanceReason, fault: n.Fault,
 		lastError: n.LastError, instanceUUID: n.InstanceUUID, properties: n.Properties, deployStep: stepName(n.DeployStep), cleanStep: stepName(n.CleanStep),
 		record: record{
 			host: text(n.Extra[extraHost]), work: work(text(n.Extra[extraWork])), from: text(n.Extra[extraFrom]),
-			outcome: hardware.Reason(text(n.Extra[extraOutcome])),
+			outcome: hardware.Reason(text(n.Extra[extraOutcome])), enrolled: text(n.Extra[extraEnrolled]),
 		},
 	}
 	if n.InspectionFinishedAt != nil {
@@ -96,6 +104,9 @@ func newNode(n nodes.Node) node {
 	}
 	return read
 }
+
+// timeText returns a time as it is stored and compared. A node that was just created has none, which is the zero time.
+func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 func text(value any) string {
 	s, _ := value.(string)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,14 +41,14 @@ func (i *Installer) adopt(ctx context.Context, c call) error {
 	off := false
 	extra := map[string]any{extraHost: c.host.UID}
 	if c.number > 0 {
-		extra[extraAttempt], extra[extraWork] = c.number, string(c.work)
+		extra[extraAttempt], extra[extraWork], extra[extraEnrolled] = c.number, string(c.work), timeText(time.Time{})
 	}
 	created, err := nodes.Create(ctx, service, nodes.CreateOpts{
 		Name: nodeName(c.host), Driver: driver.name, DriverInfo: driver.info, Extra: extra,
 		BootInterface: i.options.BootInterface, DeployInterface: i.options.DeployInterface, AutomatedClean: &off,
 	}).Extract()
 	if err != nil {
-		return i.failed(asSecretError(err, "create node", c.host.String()))
+		return i.failed(asSecretError(err, "create node", c.host.String(), driver.secrets()...))
 	}
 	i.sent.note(c.host.UID, driver)
 	i.note(c.host, newNode(*created), false)
@@ -84,15 +85,15 @@ func (i *Installer) read(ctx context.Context, host hardware.Host, uuid string) (
 	return newNode(*read), nil
 }
 
-// patch changes fields of the node and notes what Ironic answers.
-func (i *Installer) patch(ctx context.Context, host hardware.Host, n node, op string, operations nodes.UpdateOpts) (node, error) {
+// patch changes fields of the node and notes what Ironic answers. The secrets are those in the operations.
+func (i *Installer) patch(ctx context.Context, host hardware.Host, n node, op string, operations nodes.UpdateOpts, secrets ...string) (node, error) {
 	service, _, err := i.client.open(ctx)
 	if err != nil {
 		return node{}, err
 	}
 	patched, err := nodes.Update(ctx, service, n.uuid, operations).Extract()
 	if err != nil {
-		return node{}, i.failed(asSecretError(err, op, host.String()))
+		return node{}, i.failed(asSecretError(err, op, host.String(), secrets...))
 	}
 	changed := newNode(*patched)
 	i.note(host, changed, false)
@@ -106,15 +107,19 @@ func set(path string, value any) nodes.UpdateOperation {
 
 // begin stores the number and the work of a new attempt, and the credentials of the BMC where this package has created the node.
 func (i *Installer) begin(ctx context.Context, c call, n node) error {
+	enrolled := ""
+	if n.state == nodes.Enroll {
+		enrolled = n.changed
+	}
 	operations := nodes.UpdateOpts{
-		set("/extra/"+extraHost, c.host.UID), set("/extra/"+extraAttempt, c.number), set("/extra/"+extraWork, string(c.work)),
+		set("/extra/"+extraHost, c.host.UID), set("/extra/"+extraAttempt, c.number), set("/extra/"+extraWork, string(c.work)), set("/extra/"+extraEnrolled, enrolled),
 		set("/extra/"+extraFrom, ""), set("/extra/"+extraOutcome, ""), set("/automated_clean", false),
 	}
 	driver := driverOf(i.options, c.host)
 	if n.name == nodeName(c.host) {
 		operations = append(operations, driver.operations()...)
 	}
-	if _, err := i.patch(ctx, c.host, n, "begin attempt", operations); err != nil {
+	if _, err := i.patch(ctx, c.host, n, "begin attempt", operations, driver.secrets()...); err != nil {
 		return err
 	}
 	i.sent.note(c.host.UID, driver)
@@ -193,6 +198,22 @@ func (i *Installer) prepare(ctx context.Context, c call, n node, target nodes.Ta
 	return i.requestState(ctx, c, patched, target, install)
 }
 
+// endMaintenance ends the maintenance that Ironic has begun because work has failed.
+func (i *Installer) endMaintenance(ctx context.Context, c call, n node) error {
+	service, _, err := i.client.open(ctx)
+	if err != nil {
+		return err
+	}
+	if err := nodes.UnsetMaintenance(ctx, service, n.uuid).ExtractErr(); err != nil {
+		return i.failed(asError(err, "end maintenance", c.host.String()))
+	}
+	i.note(c.host, n, true)
+	return nil
+}
+
+// notInspected is what Ironic says of a node whose driver has no inspection, as the hardware type ipmi without ironic-inspector.
+const notInspected = "does not support inspect"
+
 // requestState requests another provision state.
 func (i *Installer) requestState(ctx context.Context, c call, n node, target nodes.TargetProvisionState, install *installation) error {
 	service, _, err := i.client.open(ctx)
@@ -200,39 +221,23 @@ func (i *Installer) requestState(ctx context.Context, c call, n node, target nod
 		return err
 	}
 	options := nodes.ProvisionStateOpts{Target: target}
+	var secrets []string
 	if install != nil {
-		options.ConfigDrive = install.drive
+		options.ConfigDrive, secrets = install.drive, install.secrets
 	}
 	if target == nodes.TargetClean {
 		options.CleanSteps = cleanSteps[c.work]
 	}
 	if err := nodes.ChangeProvisionState(ctx, service, n.uuid, options).ExtractErr(); err != nil {
-		failed := i.failed(asSecretError(err, "request "+string(target), c.host.String()))
+		failed := i.failed(asSecretError(err, "request "+string(target), c.host.String(), secrets...))
+		if target == nodes.TargetInspect && strings.Contains(failed.Error(), notInspected) {
+			return i.end(ctx, c, n, outcomeNotInspected)
+		}
 		i.refused.set(c.host.UID, hardware.ReasonOf(failed) == hardware.ReasonInstallerFull)
 		return failed
 	}
 	i.refused.set(c.host.UID, false)
 	i.note(c.host, n, true)
-	return nil
-}
-
-// requestPower requests a change of power. A graceful one becomes a hard one when its time has passed, because Ironic leaves the server on then.
-func (i *Installer) requestPower(ctx context.Context, host hardware.Host, n node, change hardware.PowerChange, now time.Time) error {
-	service, _, err := i.client.open(ctx)
-	if err != nil {
-		return err
-	}
-	options := nodes.PowerStateOpts{Target: nodes.PowerOn}
-	if change.Desired == hardware.PowerOff {
-		options.Target = nodes.PowerOff
-		if change.Graceful && now.Sub(change.Since) < i.options.Timeouts.GracefulOff {
-			options.Target, options.Timeout = nodes.SoftPowerOff, int(i.options.Timeouts.GracefulOff/time.Second)
-		}
-	}
-	if err := nodes.ChangePowerState(ctx, service, n.uuid, options).ExtractErr(); err != nil {
-		return i.failed(asError(err, "request "+string(options.Target), host.String()))
-	}
-	i.note(host, n, true)
 	return nil
 }
 
@@ -300,7 +305,7 @@ func (i *Installer) renewCredentials(ctx context.Context, host hardware.Host, n 
 	if !other && (known || n.fault != faultPower) {
 		return nil
 	}
-	if _, err := i.patch(ctx, host, n, "renew credentials", d.operations()); err != nil {
+	if _, err := i.patch(ctx, host, n, "renew credentials", d.operations(), d.secrets()...); err != nil {
 		return err
 	}
 	i.sent.note(host.UID, d)

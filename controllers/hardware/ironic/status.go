@@ -34,14 +34,19 @@ func statusOf(n node) *hardware.AttemptStatus {
 	}
 	status := hardware.AttemptStatus{Number: n.record.number, State: hardware.AttemptRunning, Message: troubleOf(n)}
 	switch {
+	case n.record.outcome == outcomeNotInspected:
+		status.State, status.Step = hardware.AttemptSucceeded, hardware.StepFinishing
 	case n.record.outcome != "":
 		status.State, status.Reason = hardware.AttemptFailed, n.record.outcome
-		status.Message = "ended in Ironic's state " + string(n.state)
+		status.Message = endedMessage(n)
 	case n.record.work == workEraseNone:
 		status.Step = hardware.StepPoweringOff
 		if isFree(n.state) && powerOf(n) == hardware.PowerOff {
 			status.State, status.Step = hardware.AttemptSucceeded, hardware.StepFinishing
 		}
+	case isVerifyFailed(n):
+		status.State, status.Step, status.Reason = hardware.AttemptFailed, hardware.StepPoweringOff, hardware.ReasonInstallerPowerFailure
+		status.Message = "Ironic cannot use the BMC: " + shorten(n.lastError)
 	case !n.isBegun():
 		status.Step = hardware.StepPoweringOff
 	default:
@@ -53,21 +58,46 @@ func statusOf(n node) *hardware.AttemptStatus {
 	return &status
 }
 
+// endedMessage returns where the work of an attempt that was ended has left the node, and what Ironic says of it.
+func endedMessage(n node) string {
+	message := "ended in Ironic's state " + string(n.state)
+	if n.lastError != "" {
+		message += ": " + shorten(n.lastError)
+	}
+	return message
+}
+
+// isVerifyFailed reports whether Ironic has tried to read the power of a new node for this attempt and could not: it is in the state enroll again, and the state
+// has changed since the attempt was stored. Without it: the password of the BMC is wrong, Ironic logs in with every look at the node, and the BMC locks the account.
+func isVerifyFailed(n node) bool {
+	return n.state == nodes.Enroll && n.lastError != "" && n.record.enrolled != "" && n.record.enrolled != n.changed
+}
+
 // troubleOf returns what a person should know of a node at work.
 func troubleOf(n node) string {
-	if n.maintenance {
+	if n.maintenance && !isFaultOfWork(n) {
 		return "Ironic has the node in maintenance and does nothing with it: " + shorten(firstOf(n.maintenanceReason, n.fault, "without a reason"))
 	}
 	return shorten(n.lastError)
 }
 
-// faultPower is Ironic's fault of a node whose BMC it cannot read. Ironic ends the maintenance itself when the BMC answers.
-const faultPower = "power failure"
+// Faults for which Ironic itself puts a node in maintenance. https://opendev.org/openstack/ironic/src/branch/master/ironic/common/faults.py
+const (
+	// faultPower is that of a node whose BMC it cannot read. Ironic ends the maintenance itself when the BMC answers.
+	faultPower = "power failure"
+	// faultClean is that of a node on which a step of a cleaning has failed. Nobody but an operator ends that maintenance.
+	faultClean = "clean failure"
+)
+
+// isFaultOfWork reports whether the maintenance follows from work that has failed: the status of its attempt says so. The next attempt ends the maintenance,
+// because Ironic refuses every work before. Without it: one step of an erase fails on a disk that answers late, and the host stays out of the pool until
+// somebody knows that a maintenance that no person has begun must be ended.
+func isFaultOfWork(n node) bool { return n.fault == faultClean && n.state == nodes.CleanFail }
 
 // maintenanceOf returns why Ironic does nothing with the node; nil: it is not in maintenance. Ironic does not look at the power of such a node. Without it: the
 // power-off that was read before the maintenance counts as confirmed, while people work on the server and have it on.
 func maintenanceOf(n node, host hardware.Host) error {
-	if !n.maintenance {
+	if !n.maintenance || isFaultOfWork(n) {
 		return nil
 	}
 	why := shorten(firstOf(n.maintenanceReason, n.lastError, "without a reason"))

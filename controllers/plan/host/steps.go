@@ -274,7 +274,7 @@ const slowPowerChange = time.Minute
 // setPower requests the power state, and returns done when the BMC confirms it. The record has PoweringOff or PoweringOn with the time of the
 // first request. The installer decides how it requests the change, and when the change counts as ignored.
 func (p *planner) setPower(desired hardware.PowerState, graceful bool) result {
-	if p.observedPower() == desired {
+	if p.observedPower() == desired && (desired != hardware.PowerOff || p.isPowerOffConfirmed()) {
 		return done
 	}
 	p.powerTransition = powerTransitions[desired]
@@ -289,6 +289,23 @@ func (p *planner) setPower(desired hardware.PowerState, graceful bool) result {
 		requeueAfter = 5 * p.Timeouts.PollInterval
 	}
 	return actionResult(Action{Kind: ActionSetPower, Power: hardware.PowerChange{Desired: desired, Graceful: graceful, Since: since}}, requeueAfter)
+}
+
+// isPowerOffConfirmed reports whether an observed power-off is the BMC's answer to what the Machine has asked for in this generation. A service that
+// installs may only remember it. Without it: somebody powers the server on by its button, Ironic remembers for up to a minute that it is off, and in that
+// minute the Machine deletes the Node of a running server.
+func (p planner) isPowerOffConfirmed() bool {
+	before := p.Record.Power
+	switch {
+	case p.Host.Online || !p.Host.Claimed || p.Observed == nil || !p.Observed.IsPowerRemembered:
+		return true
+	case before == nil || before.ObservedGeneration != p.Host.Generation:
+		return false
+	case before.State == string(hardware.PowerTurningOff):
+		return !p.Observed.PowerAskedAt.Before(before.ObservedAt.Time)
+	default:
+		return before.State == string(hardware.PowerOff)
+	}
 }
 
 // recordPower writes the power state of this generation of the BareMetalHost into the record, with the time since when it is so.
@@ -318,6 +335,8 @@ func (p *planner) powerToRecord() hardware.PowerState {
 	switch {
 	case p.powerTransition != "":
 		return p.powerTransition
+	case p.observedPower() == hardware.PowerOff && !p.isPowerOffConfirmed():
+		return hardware.PowerUnknown
 	case p.observedPower() != hardware.PowerUnknown:
 		return p.observedPower()
 	case before != nil && (before.State == string(hardware.PowerTurningOff) || before.State == string(hardware.PowerTurningOn)):

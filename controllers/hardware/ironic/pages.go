@@ -1,0 +1,74 @@
+package ironic
+
+import (
+	"context"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/baremetal/v1/nodes"
+	"github.com/gophercloud/gophercloud/v2/pagination"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+)
+
+// pageSize is the number of nodes in one page of the list. Ironic's own limit is 1000, and a site may have a smaller one.
+const pageSize = 500
+
+// listOptions ask for one page of the list of nodes.
+type listOptions struct {
+	nodes.ListOpts
+	// includeChildren asks also for the nodes that are children of others. The library has no name for it.
+	includeChildren bool
+}
+
+// ToNodeListQuery implements nodes.ListOptsBuilder.
+func (o listOptions) ToNodeListQuery() (string, error) {
+	query, err := o.ListOpts.ToNodeListQuery()
+	if o.includeChildren {
+		query += "&include_children=true"
+	}
+	return query, err
+}
+
+// listNodes reads all nodes with the needed fields, page by page.
+//
+// Each page is asked for by the last node of the one before. The link of Ironic to the next page is not followed: it has Ironic's own address, which a site
+// behind a proxy may not reach, and it asks for no children.
+func (i *Installer) listNodes(ctx context.Context) ([]nodes.Node, error) {
+	service, minor, err := i.client.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []nodes.Node
+	options := listOptions{ListOpts: nodes.ListOpts{Fields: nodeFields, Limit: pageSize}, includeChildren: minor >= minorChildren}
+	for {
+		page, hasNext, err := i.readPage(ctx, service, options)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+		if !hasNext || len(page) == 0 {
+			return all, nil
+		}
+		options.Marker = page[len(page)-1].UUID
+	}
+}
+
+// readPage reads one page of the list, and tells whether there are more.
+func (i *Installer) readPage(ctx context.Context, service *gophercloud.ServiceClient, options listOptions) (page []nodes.Node, hasNext bool, err error) {
+	const op = "list nodes"
+	err = nodes.List(service, options).EachPage(ctx, func(_ context.Context, read pagination.Page) (bool, error) {
+		next, err := read.NextPageURL()
+		if err != nil {
+			return false, hardware.Errorf(hardware.Invalid, op, i.options.Endpoint, "%w", err)
+		}
+		hasNext = next != ""
+		if page, err = nodes.ExtractNodes(read); err != nil {
+			return false, hardware.Errorf(hardware.Invalid, op, i.options.Endpoint, "%w", err)
+		}
+		return false, nil
+	})
+	if err != nil {
+		return nil, false, i.failed(asError(err, op, i.options.Endpoint))
+	}
+	return page, hasNext, nil
+}
