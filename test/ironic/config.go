@@ -20,6 +20,8 @@ type Options struct {
 	// AgentDir is the directory with the files that boot Ironic's agent: vmlinuz, agent.cpio.zst and, for virtual media, bootloader.img, which is an EFI system
 	// partition with GRUB as Debian builds it; empty: nothing is booted.
 	AgentDir string
+	// Root is the directory of another system whose Ironic is run, which needs root; empty: this system's. It is for the Ironic of another release of Debian.
+	Root string
 	// AgentTimeout is how many seconds Ironic waits for an agent that says nothing; 0: its own, half an hour.
 	AgentTimeout int
 }
@@ -41,7 +43,7 @@ var config = template.Must(template.New("ironic.conf").Parse(`[DEFAULT]
 auth_strategy={{.Auth}}
 http_basic_auth_user_file={{.Dir}}/htpasswd
 rpc_transport=json-rpc
-host=ingot-test
+host={{.Address}}
 my_ip={{.Address}}
 enabled_hardware_types={{or .HardwareType "fake-hardware,redfish,ipmi"}}
 enabled_boot_interfaces=fake,redfish-virtual-media,ipxe,pxe

@@ -45,13 +45,14 @@ type Process struct {
 	Endpoint string
 
 	dir     string
+	root    string
 	process *exec.Cmd
 	exited  chan struct{}
 }
 
 // Launch starts an Ironic with its files and an empty database in dir, and waits until its API answers. Stop ends it.
 func Launch(ctx context.Context, dir string, options Options) (*Process, error) {
-	p := &Process{dir: dir}
+	p := &Process{dir: dir, root: options.Root}
 	options.Address = cmp.Or(options.Address, ownAddress())
 	set := settings{Options: options, Dir: dir, Auth: "noauth", FilesDir: FilesDir}
 	var err error
@@ -71,13 +72,27 @@ func Launch(ctx context.Context, dir string, options Options) (*Process, error) 
 	if err := p.writeConfig(set); err != nil {
 		return nil, err
 	}
-	if out, err := exec.CommandContext(ctx, "ironic-dbsync", "--config-file", p.config(), "create_schema").CombinedOutput(); err != nil {
+	program, arguments := p.command("ironic-dbsync", "--config-file", p.config(), "create_schema")
+	if out, err := exec.CommandContext(ctx, program, arguments...).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("create the schema of Ironic's database: %w: %s", err, out)
 	}
 	return p, p.Resume(ctx)
 }
 
 func (p *Process) config() string { return filepath.Join(p.dir, "ironic.conf") }
+
+// inRoot runs a program in another root directory, where the directory of the process has the same path as here, and so have devices and processes. The mounts
+// are in a namespace of their own and end with the program.
+const inRoot = `root=$1 dir=$2; shift 2
+mkdir -p "$root$dir" && mount --bind "$dir" "$root$dir" && mount --rbind /dev "$root/dev" && mount -t proc proc "$root/proc" && exec chroot "$root" "$@"`
+
+// command returns the program and the arguments that run a program of Ironic.
+func (p *Process) command(program string, arguments ...string) (string, []string) {
+	if p.root == "" {
+		return program, arguments
+	}
+	return "unshare", append([]string{"--mount", "sh", "-c", inRoot, "sh", p.root, p.dir, program}, arguments...)
+}
 
 // Resume starts the process, which Stop may have ended, and waits until the API answers.
 func (p *Process) Resume(ctx context.Context) error {
@@ -86,7 +101,8 @@ func (p *Process) Resume(ctx context.Context) error {
 		return fmt.Errorf("start Ironic: %w", err)
 	}
 	defer func() { _ = log.Close() }()
-	process := exec.Command("ironic", "--config-file", p.config()) //nolint:noctx // Stop ends it
+	program, arguments := p.command("ironic", "--config-file", p.config())
+	process := exec.Command(program, arguments...) //nolint:noctx // Stop ends it
 	process.Stdout, process.Stderr = log, log
 	process.Env = withoutAuthorities(os.Environ())
 	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

@@ -1,8 +1,10 @@
 package ironic
 
 import (
+	"cmp"
 	"context"
 	_ "embed" // query.py
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -17,11 +19,17 @@ type Server struct {
 	t testing.TB
 }
 
+// RootVariable is the variable of the environment with the root directory of the system whose Ironic the tests use; without it they use this system's.
+const RootVariable = "INGOT_IRONIC_ROOT"
+
 // Start starts an Ironic with an empty database and waits until its API answers. It ends with the test.
 func Start(t testing.TB, options Options) *Server {
 	t.Helper()
+	options.Root = cmp.Or(options.Root, os.Getenv(RootVariable))
 	for _, program := range programs {
-		require.Tool(t, program, Install)
+		if options.Root == "" {
+			require.Tool(t, program, Install)
+		}
 	}
 	process, err := Launch(t.Context(), t.TempDir(), options)
 	s := &Server{Process: process, t: t}

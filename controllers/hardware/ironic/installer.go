@@ -15,7 +15,7 @@ type Installer struct {
 	refused refusedHosts
 
 	inventories inventories
-	powerOffs   powerOffs
+	powers      powerRequests
 }
 
 var _ hardware.Installer = (*Installer)(nil)
@@ -42,7 +42,7 @@ func (i *Installer) Observe(ctx context.Context, host hardware.Host) (hardware.O
 	if err != nil {
 		return hardware.Observation{Power: hardware.PowerUnknown}, named(err)
 	}
-	observation := hardware.Observation{Power: powerOf(n), IsPowerRemembered: true, PowerAskedAt: i.powerOffs.askedAt(host.UID)}
+	observation := hardware.Observation{Power: powerOf(n), IsPowerRemembered: true, PowerAskedAt: i.powers.askedAt(host.UID)}
 	if n.record.host == host.UID {
 		observation.Attempt = statusOf(n)
 	}

@@ -151,6 +151,12 @@ func driverOf(options Options, host hardware.Host) driver {
 	return driver{name: firstOf(options.HardwareType, "redfish"), info: info}
 }
 
+// ownPower says in a node's driver_info that its power does not hang on that of a parent.
+//
+// Ironic 29.0.5 as Debian 13 has it makes a node its own parent with every change of the node, and then powers on nothing, because the parent is locked: by
+// the same work. A node that somebody has made the child of another is not told so.
+const ownPower = "has_dedicated_power_supply"
+
 // secrets returns what must not be repeated of the driver_info.
 func (d driver) secrets() []string {
 	var secrets []string

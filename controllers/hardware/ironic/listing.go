@@ -98,7 +98,7 @@ func (i *Installer) readList(ctx context.Context, now time.Time) error {
 	for uid, own := range l.own {
 		if own.turn < turn {
 			delete(l.own, uid)
-			i.powerOffs.listed(uid, l.byHost[uid])
+			i.powers.listed(uid, l.byHost[uid])
 		}
 	}
 	return nil

@@ -86,6 +86,10 @@ func refusalOf(n node, c call) *hardware.Error {
 			"(baremetal node unrescue, unhold, abort or manage)", n.uuid, n.state)
 		err.Reason = hardware.ReasonInstallerConflict
 		return err
+	case isAbandoned(n, c.now):
+		err := refuse(hardware.Conflict, "Ironic's node %s is in the state %q and no conductor works on it: restart Ironic's conductor, which then ends such work", n.uuid, n.state)
+		err.Reason = hardware.ReasonInstallerConflict
+		return err
 	case n.record.number > c.number:
 		return refuse(hardware.Conflict, "the node is at attempt %d, the call is for attempt %d", n.record.number, c.number)
 	case isOtherWork(n, c):
@@ -106,6 +110,21 @@ func isOfPeople(state nodes.ProvisionState) bool {
 	switch state {
 	case nodes.Rescue, nodes.RescueFail, nodes.UnrescueFail, nodes.ServiceWait, nodes.ServiceFail, nodes.ServiceHold, nodes.AdoptFail, nodes.DeployHold, nodes.CleanHold:
 		return true
+	default:
+		return false
+	}
+}
+
+// abandonedAfter is how long a node is in a state of a conductor's work that no conductor has locked, until the work counts as abandoned.
+const abandonedAfter = 5 * time.Minute
+
+// isAbandoned reports whether the work of a conductor on the node is nobody's. At its start Ironic ends what the process before had under way, but of each state only as many nodes
+// as [conductor]periodic_max_workers says, 8 by default. Nothing that its API offers leads out of such a state.
+func isAbandoned(n node, now time.Time) bool {
+	switch n.state {
+	case nodes.Verifying, nodes.Deploying, nodes.Cleaning, nodes.Deleting, nodes.Inspecting:
+		changed, err := time.Parse(time.RFC3339Nano, n.changed)
+		return err == nil && n.reservation == "" && now.Sub(changed) > abandonedAfter
 	default:
 		return false
 	}

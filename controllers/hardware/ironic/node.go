@@ -1,6 +1,7 @@
 package ironic
 
 import (
+	"slices"
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/baremetal/v1/nodes"
@@ -12,7 +13,15 @@ import (
 // driver_internal_info, which has the cached steps of every agent, is large.
 var nodeFields = []string{
 	"uuid", "name", "power_state", "target_power_state", "provision_state", "target_provision_state", "provision_updated_at", "maintenance",
-	"maintenance_reason", "fault", "last_error", "instance_uuid", "deploy_step", "clean_step", "extra", "inspection_finished_at", "properties",
+	"maintenance_reason", "fault", "last_error", "instance_uuid", "deploy_step", "clean_step", "extra", "properties", "reservation",
+}
+
+// fieldsOf returns the fields of a node that the list asks a server of this version for.
+func fieldsOf(minor int) []string {
+	if minor < minorChildren {
+		return nodeFields
+	}
+	return append(slices.Clone(nodeFields), "parent_node")
 }
 
 // Keys in the extra of a node.
@@ -55,19 +64,21 @@ func (w work) isErase() bool {
 // node is what is read of a node of Ironic.
 type node struct {
 	uuid, name         string
+	parent             string // its UUID; empty also where Ironic knows no parents
 	power, targetPower string
 	state              nodes.ProvisionState
 	changed            string
-	maintenance        bool
-	maintenanceReason  string
-	fault              string
-	lastError          string
-	instanceUUID       string
-	deployStep         string
-	cleanStep          string
-	inspected          time.Time
-	properties         map[string]any
-	record             record
+	// reservation is the conductor that works on the node; empty: none.
+	reservation       string
+	maintenance       bool
+	maintenanceReason string
+	fault             string
+	lastError         string
+	instanceUUID      string
+	deployStep        string
+	cleanStep         string
+	properties        map[string]any
+	record            record
 }
 
 // record is what this package has stored in the extra of a node.
@@ -87,16 +98,13 @@ func (n node) isBegun() bool { return n.record.from != "" && n.record.from != n.
 // newNode returns what is read of a node as gophercloud decodes it.
 func newNode(n nodes.Node) node {
 	read := node{
-		uuid: n.UUID, name: n.Name, power: n.PowerState, targetPower: n.TargetPowerState, state: nodes.ProvisionState(n.ProvisionState),
+		uuid: n.UUID, name: n.Name, parent: n.ParentNode, power: n.PowerState, targetPower: n.TargetPowerState, state: nodes.ProvisionState(n.ProvisionState),
 		changed: timeText(n.ProvisionUpdatedAt), maintenance: n.Maintenance, maintenanceReason: n.MaintenanceReason, fault: n.Fault,
-		lastError: n.LastError, instanceUUID: n.InstanceUUID, properties: n.Properties, deployStep: stepName(n.DeployStep), cleanStep: stepName(n.CleanStep),
+		reservation: n.Reservation, lastError: n.LastError, instanceUUID: n.InstanceUUID, properties: n.Properties, deployStep: stepName(n.DeployStep), cleanStep: stepName(n.CleanStep),
 		record: record{
 			host: text(n.Extra[extraHost]), work: work(text(n.Extra[extraWork])), from: text(n.Extra[extraFrom]),
 			outcome: hardware.Reason(text(n.Extra[extraOutcome])), enrolled: text(n.Extra[extraEnrolled]),
 		},
-	}
-	if n.InspectionFinishedAt != nil {
-		read.inspected = *n.InspectionFinishedAt
 	}
 	// JSON decodes a number as a float64, which is exact up to 2^53.
 	if number, ok := n.Extra[extraAttempt].(float64); ok {
@@ -107,6 +115,17 @@ func newNode(n nodes.Node) node {
 
 // timeText returns a time as it is stored and compared. A node that was just created has none, which is the zero time.
 func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// withTimeOf returns the node with the time of the other one where that is the same time with more digits. What Ironic answers to a change comes from its
+// conductor with whole seconds, while it tells microseconds when it is read. Without it: every change of a node counts as the beginning of its work.
+func (n node) withTimeOf(before node) node {
+	short, err := time.Parse(time.RFC3339Nano, n.changed)
+	long, err2 := time.Parse(time.RFC3339Nano, before.changed)
+	if err == nil && err2 == nil && n.state == before.state && short.Equal(long.Truncate(time.Second)) {
+		n.changed = before.changed
+	}
+	return n
+}
 
 func text(value any) string {
 	s, _ := value.(string)

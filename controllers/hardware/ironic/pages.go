@@ -39,7 +39,7 @@ func (i *Installer) listNodes(ctx context.Context) ([]nodes.Node, error) {
 		return nil, err
 	}
 	var all []nodes.Node
-	options := listOptions{ListOpts: nodes.ListOpts{Fields: nodeFields, Limit: pageSize}, includeChildren: minor >= minorChildren}
+	options := listOptions{ListOpts: nodes.ListOpts{Fields: fieldsOf(minor), Limit: pageSize}, includeChildren: minor >= minorChildren}
 	for {
 		page, hasNext, err := i.readPage(ctx, service, options)
 		if err != nil {
@@ -57,14 +57,17 @@ func (i *Installer) listNodes(ctx context.Context) ([]nodes.Node, error) {
 func (i *Installer) readPage(ctx context.Context, service *gophercloud.ServiceClient, options listOptions) (page []nodes.Node, hasNext bool, err error) {
 	const op = "list nodes"
 	err = nodes.List(service, options).EachPage(ctx, func(_ context.Context, read pagination.Page) (bool, error) {
-		next, err := read.NextPageURL()
+		var links struct {
+			Next string `json:"next"` // the library looks for another name
+		}
+		err := read.(nodes.NodePage).ExtractInto(&links)
+		if err == nil {
+			page, err = nodes.ExtractNodes(read)
+		}
 		if err != nil {
 			return false, hardware.Errorf(hardware.Invalid, op, i.options.Endpoint, "%w", err)
 		}
-		hasNext = next != ""
-		if page, err = nodes.ExtractNodes(read); err != nil {
-			return false, hardware.Errorf(hardware.Invalid, op, i.options.Endpoint, "%w", err)
-		}
+		hasNext = links.Next != ""
 		return false, nil
 	})
 	if err != nil {

@@ -32,7 +32,7 @@ func (i *Installer) setPower(ctx context.Context, host hardware.Host, change har
 	if refused := refusalOf(n, call{host: host, number: n.record.number}); refused != nil {
 		return refused
 	}
-	isAsked := change.Desired != hardware.PowerOff || !i.powerOffs.askedAt(host.UID).Before(change.Since)
+	isAsked := !i.powers.askedAt(host.UID).Before(change.Since)
 	request, ignored := nextPower(n, change, isAsked, i.options.Timeouts, i.options.Clock())
 	if request {
 		if err := i.requestPower(ctx, host, n, change, i.options.Clock()); err != nil {
@@ -81,7 +81,7 @@ func (i *Installer) requestPower(ctx context.Context, host hardware.Host, n node
 		return i.failed(asError(err, "request "+string(options.Target), host.String()))
 	}
 	n.targetPower = string(options.Target)
-	i.powerOffs.note(host.UID, change.Desired == hardware.PowerOff, now)
+	i.powers.note(host.UID, change.Desired, now)
 	i.note(host, n, true)
 	return nil
 }
@@ -89,45 +89,46 @@ func (i *Installer) requestPower(ctx context.Context, host hardware.Host, n node
 // failedPower begins what Ironic says of a change of power that has failed. Then it tells the power that it remembers from before.
 const failedPower = "Failed to change power state"
 
-// powerOffs are the requests of this process to power servers off, by the UIDs of the hosts. Ironic asks the BMC for each of them, also when it remembers that
-// the server is off; the periodic synchronization of the power, by default once a minute, is all that it does by itself.
-type powerOffs struct {
+// powerRequests are the requests of this process for a power state, by the UIDs of the hosts. Ironic asks the BMC for each of them, also when it remembers that
+// the server has that state; the periodic synchronization of the power, by default once a minute, is all that it does by itself.
+type powerRequests struct {
 	mu       sync.Mutex
-	asked    map[string]time.Time
+	asked    map[string]powerRequest
 	answered map[string]time.Time
 }
 
-// note keeps that a change of power was requested now. What the BMC has answered before is no answer to it.
-func (p *powerOffs) note(uid string, isOff bool, now time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.answered, uid)
-	delete(p.asked, uid)
-	if !isOff {
-		return
-	}
-	if p.asked == nil {
-		p.asked, p.answered = map[string]time.Time{}, map[string]time.Time{}
-	}
-	p.asked[uid] = now
+type powerRequest struct {
+	desired hardware.PowerState
+	at      time.Time
 }
 
-// listed takes the requests as answered whose change the node, as a later list has it, has completed.
-func (p *powerOffs) listed(uid string, n node) {
+// note keeps that a power state was requested. What the BMC has answered before is no answer to it.
+func (p *powerRequests) note(uid string, desired hardware.PowerState, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at, isAsked := p.asked[uid]
+	if p.asked == nil {
+		p.asked, p.answered = map[string]powerRequest{}, map[string]time.Time{}
+	}
+	delete(p.answered, uid)
+	p.asked[uid] = powerRequest{desired, now}
+}
+
+// listed takes the request as answered that the node, as a later list has it, has completed.
+func (p *powerRequests) listed(uid string, n node) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	request, isAsked := p.asked[uid]
 	if !isAsked || n.targetPower != "" {
 		return
 	}
 	delete(p.asked, uid)
-	if n.power == "power off" && !strings.HasPrefix(n.lastError, failedPower) {
-		p.answered[uid] = at
+	if powerOf(n) == request.desired && !strings.HasPrefix(n.lastError, failedPower) {
+		p.answered[uid] = request.at
 	}
 }
 
-// askedAt returns when the last request to power the server off was made that the BMC has answered; zero: none of this process.
-func (p *powerOffs) askedAt(uid string) time.Time {
+// askedAt returns when the last request was made that the BMC has answered; zero: none of this process.
+func (p *powerRequests) askedAt(uid string) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.answered[uid]

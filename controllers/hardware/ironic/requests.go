@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -18,7 +19,7 @@ import (
 
 // adopt finds the node of the host by its boot MAC address, or creates one. Ironic gives no name twice, so that of two who create it one is refused.
 func (i *Installer) adopt(ctx context.Context, c call) error {
-	service, _, err := i.client.open(ctx)
+	service, minor, err := i.client.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -38,13 +39,17 @@ func (i *Installer) adopt(ctx context.Context, c call) error {
 		return nil
 	}
 	driver := driverOf(i.options, c.host)
+	info := maps.Clone(driver.info)
+	if minor >= minorChildren {
+		info[ownPower] = true
+	}
 	off := false
 	extra := map[string]any{extraHost: c.host.UID}
 	if c.number > 0 {
 		extra[extraAttempt], extra[extraWork], extra[extraEnrolled] = c.number, string(c.work), timeText(time.Time{})
 	}
 	created, err := nodes.Create(ctx, service, nodes.CreateOpts{
-		Name: nodeName(c.host), Driver: driver.name, DriverInfo: driver.info, Extra: extra,
+		Name: nodeName(c.host), Driver: driver.name, DriverInfo: info, Extra: extra,
 		BootInterface: i.options.BootInterface, DeployInterface: i.options.DeployInterface, AutomatedClean: &off,
 	}).Extract()
 	if err != nil {
@@ -95,7 +100,7 @@ func (i *Installer) patch(ctx context.Context, host hardware.Host, n node, op st
 	if err != nil {
 		return node{}, i.failed(asSecretError(err, op, host.String(), secrets...))
 	}
-	changed := newNode(*patched)
+	changed := newNode(*patched).withTimeOf(n)
 	i.note(host, changed, false)
 	return changed, nil
 }
@@ -107,6 +112,10 @@ func set(path string, value any) nodes.UpdateOperation {
 
 // begin stores the number and the work of a new attempt, and the credentials of the BMC where this package has created the node.
 func (i *Installer) begin(ctx context.Context, c call, n node) error {
+	_, minor, err := i.client.open(ctx)
+	if err != nil {
+		return err
+	}
 	enrolled := ""
 	if n.state == nodes.Enroll {
 		enrolled = n.changed
@@ -118,6 +127,9 @@ func (i *Installer) begin(ctx context.Context, c call, n node) error {
 	driver := driverOf(i.options, c.host)
 	if n.name == nodeName(c.host) {
 		operations = append(operations, driver.operations()...)
+	}
+	if minor >= minorChildren && (n.parent == "" || n.parent == n.uuid) {
+		operations = append(operations, set("/driver_info/"+ownPower, true))
 	}
 	if _, err := i.patch(ctx, c.host, n, "begin attempt", operations, driver.secrets()...); err != nil {
 		return err

@@ -127,6 +127,9 @@ func begunStatus(n node, status *hardware.AttemptStatus) {
 	switch n.state {
 	case nodes.Deploying, nodes.DeployWait, nodes.Cleaning, nodes.CleanWait, nodes.Inspecting, nodes.InspectWait:
 	case nodes.DeployFail, nodes.CleanFail, nodes.InspectFail, nodes.Error:
+		if isUnexplained(n) {
+			return
+		}
 		status.State, status.Reason = hardware.AttemptFailed, reasonOf(n)
 		status.Message = "Ironic: " + shorten(firstOf(n.lastError, string(n.state)+" without an explanation"))
 	case nodes.Active:
@@ -141,6 +144,16 @@ func begunStatus(n node, status *hardware.AttemptStatus) {
 		status.Step = hardware.StepPoweringOff // somebody ends it, and Ironic powers the server off
 	default:
 		endStatus(n, status, false)
+	}
+}
+
+// isUnexplained reports whether work has failed and the conductor has not said yet why. It writes the failed state first, and error and maintenance after it.
+func isUnexplained(n node) bool {
+	switch n.state {
+	case nodes.DeployFail, nodes.CleanFail, nodes.InspectFail, nodes.Error:
+		return n.reservation != "" && n.lastError == ""
+	default:
+		return false
 	}
 }
 
@@ -201,6 +214,8 @@ func reasonOf(n node) hardware.Reason {
 		parts  []string
 	}{
 		{hardware.ReasonAgentMissing, []string{"timeout", "callback"}},
+		{hardware.ReasonAgentMissing, []string{"timeout reached while cleaning", "failed on step {}"}},
+		{hardware.ReasonAgentSilent, []string{"timeout reached while cleaning"}},
 		{hardware.ReasonDigestMismatch, []string{"checksum"}},
 		{hardware.ReasonDigestMismatch, []string{"image failed to verify"}},
 		{hardware.ReasonNoRootDevice, []string{"no suitable device"}},
@@ -209,7 +224,7 @@ func reasonOf(n node) hardware.Reason {
 		{hardware.ReasonAgentSilent, []string{"failed to connect", "agent"}},
 		{hardware.ReasonDiskError, []string{"error writing image to device"}},
 		{hardware.ReasonDiskError, []string{"error erasing block device"}},
-		{hardware.ReasonCancelled, []string{"abort"}},
+		{hardware.ReasonCancelled, []string{"by request", "abort"}},
 	} {
 		if hasAll(text, known.parts) {
 			return known.reason
