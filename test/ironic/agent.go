@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// heartbeatInterval is the time between two heartbeats, and between two tries to find the node.
+// heartbeatInterval is the time between two heartbeats, and between two tries to find the node, unless AgentOptions say another one.
 const heartbeatInterval = 200 * time.Millisecond
 
 // agentAPIVersion has the agent's token in a lookup. https://docs.openstack.org/ironic-python-agent/latest/contributor/index.html
@@ -40,6 +40,9 @@ type AgentOptions struct {
 	Hangs map[string]bool
 	// WriteImage does what write_image asks for, with the config drive as Ironic encodes it; nil: nothing is written.
 	WriteImage func(ctx context.Context, image Image, configDrive string) error
+	// Interval is the time between two heartbeats of an agent that has nothing to say, and how long a server takes to boot again; 0: 200 ms. Set does not change it. Each heartbeat costs
+	// Ironic as much as 20 ms, so that many agents need a longer one.
+	Interval time.Duration
 	// Listen is the address and port that the agent takes commands on, and that Ironic must reach; empty: a free port of the loopback.
 	Listen string
 	// Token is the agent's token where Ironic has given it with the boot; empty: it comes with the lookup.
@@ -62,6 +65,7 @@ type Image struct {
 // Agent speaks the protocol of Ironic's agent for one node, whenever Ironic waits for the node's agent. It touches no disk.
 type Agent struct {
 	endpoint, mac string
+	interval      time.Duration
 	ctx           context.Context // ends with the agent
 	stop          func()
 	ended         sync.WaitGroup
@@ -75,6 +79,8 @@ type Agent struct {
 	drive    string
 	// isWorking is set while something is done to the disks. The next heartbeat says that it is done.
 	isWorking bool
+	// quiet is until when it has nothing to say.
+	quiet time.Time
 }
 
 // StartAgent starts an agent for the node with a port of this MAC address. It ends with the test.
@@ -94,7 +100,7 @@ func NewAgent(endpoint, mac string, options AgentOptions) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve an agent of Ironic: %w", err)
 	}
-	a := &Agent{endpoint: endpoint, mac: mac, options: options}
+	a := &Agent{endpoint: endpoint, mac: mac, interval: options.Interval, options: options}
 	server := &http.Server{Handler: http.HandlerFunc(a.serve), ReadHeaderTimeout: 10 * time.Second}
 	ctx, cancel := context.WithCancel(context.Background())
 	a.ctx = ctx
@@ -136,7 +142,7 @@ func (a *Agent) run(ctx context.Context, callback string) {
 		case <-tick.C:
 		}
 		a.mu.Lock()
-		absent, token := a.options.Absent || a.isWorking, a.token
+		absent, token := a.options.Absent || a.isWorking || time.Now().Before(a.quiet), a.token
 		a.mu.Unlock()
 		switch {
 		case absent:
@@ -165,11 +171,19 @@ func (a *Agent) lookUp(ctx context.Context) {
 
 func (a *Agent) heartbeat(ctx context.Context, callback string) {
 	a.mu.Lock()
-	node, token := a.node, a.token
+	node, token, said := a.node, a.token, len(a.commands)
 	a.mu.Unlock()
 	body := map[string]string{"callback_url": callback, "agent_version": "9.0.0", "agent_token": token}
 	status, err := a.send(ctx, http.MethodPost, "/v1/heartbeat/"+node, body, nil)
-	if err == nil && status != http.StatusAccepted && status != http.StatusConflict && status < http.StatusInternalServerError {
+	switch {
+	case err != nil || status == http.StatusConflict || status >= http.StatusInternalServerError: // said again at once
+	case status == http.StatusAccepted:
+		a.mu.Lock()
+		if len(a.commands) == said {
+			a.quiet = time.Now().Add(a.interval)
+		}
+		a.mu.Unlock()
+	default:
 		a.reboot()
 	}
 }
@@ -232,11 +246,12 @@ func (a *Agent) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer := a.execute(command.Name, command.Params.Step.Step)
+	a.quiet = time.Time{}
 	args := command.Params.Step.Args
 	a.touchDisks(answer, command.Params.Step.Step, args.Image, args.ConfigDrive)
 	a.commands = append(a.commands, answer)
 	if command.Name == "standby.power_off" {
-		a.token, a.commands = "", nil
+		a.token, a.commands, a.quiet = "", nil, time.Now().Add(a.interval)
 		if a.options.PowerOff != nil {
 			defer a.options.PowerOff()
 		}
@@ -266,7 +281,7 @@ func (a *Agent) touchDisks(answer map[string]any, step string, image Image, conf
 		err := work()
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		answer["command_status"], a.isWorking = "SUCCEEDED", false
+		answer["command_status"], a.isWorking, a.quiet = "SUCCEEDED", false, time.Time{}
 		if err != nil {
 			answer["command_status"], answer["command_error"] = "FAILED", AgentError{Type: "ImageWriteError", Code: 500, Message: err.Error()}
 		}

@@ -24,6 +24,12 @@ type Options struct {
 	Root string
 	// AgentTimeout is how many seconds Ironic waits for an agent that says nothing; 0: its own, half an hour.
 	AgentTimeout int
+	// PowerSync is how many seconds lie between two looks of Ironic at the power of its nodes; 0: a few, because a test waits for it.
+	PowerSync int
+	// AdoptsPower means that Ironic takes a power for its own that was changed without it; false: it changes the power back, as it does by default.
+	AdoptsPower bool
+	// PageLimit is the most nodes that one page of a list has, whatever is asked for; 0: Ironic's own, 1000.
+	PageLimit int
 }
 
 // FilesDir is the directory, below that of the process, with what servers and BMCs boot.
@@ -37,7 +43,7 @@ type settings struct {
 	FilesDir          string
 }
 
-// config is Ironic's configuration. Power synchronization is frequent, because a test waits for it. The management interface of fake-hardware knows no boot
+// config is Ironic's configuration. The management interface of fake-hardware knows no boot
 // from a disk, which ends a deployment by an agent: noop takes its place.
 var config = template.Must(template.New("ironic.conf").Parse(`[DEFAULT]
 auth_strategy={{.Auth}}
@@ -65,6 +71,8 @@ state_path={{.Dir}}/state
 [api]
 host_ip={{.Address}}
 port={{.Port}}
+{{- if .PageLimit}}
+max_limit={{.PageLimit}}{{end}}
 [json_rpc]
 auth_strategy=noauth
 host_ip={{.Address}}
@@ -109,7 +117,9 @@ deploy_kernel=file://{{.AgentDir}}/vmlinuz
 deploy_ramdisk=file://{{.AgentDir}}/agent.cpio.zst
 bootloader=file://{{.AgentDir}}/bootloader.img{{end}}
 automated_clean=true
-sync_power_state_interval=5
+sync_power_state_interval={{or .PowerSync 5}}
+{{- if .AdoptsPower}}
+force_power_state_during_sync=false{{end}}
 node_locked_retry_attempts=1
 {{- if .MaxDeploys}}
 max_concurrent_deploy={{.MaxDeploys}}{{end}}

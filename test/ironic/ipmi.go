@@ -1,6 +1,7 @@
 package ironic
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -27,6 +28,7 @@ type BMC struct {
 const chassis = `#!/bin/sh
 dir=$1; verb=$2; shift 2
 if [ "$verb" = get ]; then
+  echo "$@" >> "$dir/reads"
   for name in "$@"; do echo "$name:$(cat "$dir/$name")"; done
 else
   while [ $# -gt 1 ]; do echo "$2" > "$dir/$1"; echo "$1 $2" >> "$dir/changes"; shift 2; done
@@ -57,7 +59,7 @@ set_working_mc 0x20
   user 2 true %q %q admin 10 none md2 md5 straight
 `, port, filepath.Join(b.dir, "chassis"), b.dir, username, password)
 	const commands = "mc_setbmc 0x20\nmc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr\nmc_enable 0x20\n"
-	for name, text := range map[string]string{"chassis": chassis, "config": config, "commands": commands, "power": "0\n", "boot": "default\n", "changes": ""} {
+	for name, text := range map[string]string{"chassis": chassis, "config": config, "commands": commands, "power": "0\n", "boot": "default\n", "changes": "", "reads": ""} {
 		if err := os.WriteFile(filepath.Join(b.dir, name), []byte(text), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -83,8 +85,25 @@ func (b *BMC) start() {
 // IsOn returns whether the power is on.
 func (b *BMC) IsOn() bool { return b.read("power") == "1" }
 
+// Press changes the power as a person does at the server's button. It is none of the Changes, which the BMC was told.
+func (b *BMC) Press() {
+	b.t.Helper()
+	power := "1\n"
+	if b.IsOn() {
+		power = "0\n"
+	}
+	// The file is replaced as a whole: the BMC reads it at any time.
+	file := filepath.Join(b.dir, "power")
+	if err := errors.Join(os.WriteFile(file+".new", []byte(power), 0o600), os.Rename(file+".new", file)); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 // Changes returns every change of the power and of the boot device, such as "boot pxe" and "power 1", in their order.
 func (b *BMC) Changes() []string { return strings.Split(b.read("changes"), "\n") }
+
+// Reads returns how often the BMC was asked for the power.
+func (b *BMC) Reads() int { return strings.Count(b.read("reads"), "power") }
 
 func (b *BMC) read(name string) string {
 	b.t.Helper()

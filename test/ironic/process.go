@@ -45,14 +45,14 @@ type Process struct {
 	Endpoint string
 
 	dir     string
-	root    string
+	set     settings
 	process *exec.Cmd
 	exited  chan struct{}
 }
 
 // Launch starts an Ironic with its files and an empty database in dir, and waits until its API answers. Stop ends it.
 func Launch(ctx context.Context, dir string, options Options) (*Process, error) {
-	p := &Process{dir: dir, root: options.Root}
+	p := &Process{dir: dir}
 	options.Address = cmp.Or(options.Address, ownAddress())
 	set := settings{Options: options, Dir: dir, Auth: "noauth", FilesDir: FilesDir}
 	var err error
@@ -68,8 +68,8 @@ func Launch(ctx context.Context, dir string, options Options) (*Process, error) 
 			return nil, err
 		}
 	}
-	p.Endpoint = "http://" + net.JoinHostPort(options.Address, strconv.Itoa(set.Port))
-	if err := p.writeConfig(set); err != nil {
+	p.Endpoint, p.set = "http://"+net.JoinHostPort(options.Address, strconv.Itoa(set.Port)), set
+	if err := p.writeConfig(); err != nil {
 		return nil, err
 	}
 	program, arguments := p.command("ironic-dbsync", "--config-file", p.config(), "create_schema")
@@ -77,6 +77,12 @@ func Launch(ctx context.Context, dir string, options Options) (*Process, error) 
 		return nil, fmt.Errorf("create the schema of Ironic's database: %w: %s", err, out)
 	}
 	return p, p.Resume(ctx)
+}
+
+// Configure changes the options of a process that Stop has ended, for the next Resume.
+func (p *Process) Configure(change func(*Options)) error {
+	change(&p.set.Options)
+	return p.writeConfig()
 }
 
 func (p *Process) config() string { return filepath.Join(p.dir, "ironic.conf") }
@@ -88,10 +94,10 @@ mkdir -p "$root$dir" && mount --bind "$dir" "$root$dir" && mount --rbind /dev "$
 
 // command returns the program and the arguments that run a program of Ironic.
 func (p *Process) command(program string, arguments ...string) (string, []string) {
-	if p.root == "" {
+	if p.set.Root == "" {
 		return program, arguments
 	}
-	return "unshare", append([]string{"--mount", "sh", "-c", inRoot, "sh", p.root, p.dir, program}, arguments...)
+	return "unshare", append([]string{"--mount", "sh", "-c", inRoot, "sh", p.set.Root, p.dir, program}, arguments...)
 }
 
 // Resume starts the process, which Stop may have ended, and waits until the API answers.
@@ -178,14 +184,14 @@ func (p *Process) logTail() []byte {
 	return log[max(0, len(log)-6000):]
 }
 
-func (p *Process) writeConfig(set settings) error {
+func (p *Process) writeConfig() error {
 	for _, dir := range []string{"state", FilesDir, "tftpboot", "master", "images"} {
 		if err := os.MkdirAll(filepath.Join(p.dir, dir), 0o700); err != nil {
 			return fmt.Errorf("configure Ironic: %w", err)
 		}
 	}
 	var text bytes.Buffer
-	err := config.Execute(&text, set)
+	err := config.Execute(&text, p.set)
 	if err := errors.Join(err, os.WriteFile(p.config(), text.Bytes(), 0o600)); err != nil {
 		return fmt.Errorf("configure Ironic: %w", err)
 	}

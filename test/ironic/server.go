@@ -50,6 +50,15 @@ func (s *Server) Run() {
 	}
 }
 
+// RunWith is Run with changed options.
+func (s *Server) RunWith(change func(*Options)) {
+	s.t.Helper()
+	if err := s.Configure(change); err != nil {
+		s.t.Fatal(err)
+	}
+	s.Run()
+}
+
 // Kill ends the process at once, as a crash does. The database stays.
 func (s *Server) Kill() {
 	if s.process == nil {
