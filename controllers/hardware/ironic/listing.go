@@ -98,6 +98,10 @@ func (i *Installer) readList(ctx context.Context, now time.Time) error {
 	for uid, own := range l.own {
 		if own.turn < turn {
 			delete(l.own, uid)
+		}
+	}
+	for _, uid := range i.powers.pending() {
+		if _, isNewer := l.own[uid]; !isNewer {
 			i.powers.listed(uid, l.byHost[uid])
 		}
 	}

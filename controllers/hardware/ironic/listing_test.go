@@ -90,10 +90,10 @@ func (p *pace) advance(d time.Duration) {
 const pageSize = 500
 
 // copies creates so many nodes that are as the host's, apart from their names and hosts. Their hardware type is one that no conductor has, so that Ironic does nothing with them.
-const copies = `insert into nodes (uuid, name, extra, driver, created_at, version, provision_state, power_state, maintenance, automated_clean, protected, retired, properties)
+const copies = `insert into nodes (uuid, name, extra, driver, created_at, version, provision_state, power_state, maintenance, automated_clean, protected, retired, console_enabled, properties)
 with recursive copy(i) as (select 1 union all select i + 1 from copy where i < 500)
 select printf('00000000-0000-4000-8000-%012d', i), 'hall~copy-' || i, printf('{"ingot_host": "copy-%d", "ingot_attempt": %d, "ingot_work": "Inspect"}', i, i),
-'absent', created_at, version, 'manageable', 'power on', 0, 0, 0, 0, '{}' from nodes, copy where name = ?`
+'absent', created_at, version, 'manageable', 'power on', 0, 0, 0, 0, 0, '{}' from nodes, copy where name = ?`
 
 func TestAllHostsAreObservedByOneList(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -111,6 +113,13 @@ func (p *powerRequests) note(uid string, desired hardware.PowerState, now time.T
 	}
 	delete(p.answered, uid)
 	p.asked[uid] = powerRequest{desired, now}
+}
+
+// pending returns the hosts with a request that no list has completed yet.
+func (p *powerRequests) pending() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Keys(p.asked))
 }
 
 // listed takes the request as answered that the node, as a later list has it, has completed.

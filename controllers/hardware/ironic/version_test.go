@@ -47,7 +47,7 @@ func TestEveryVersionOfIronicWorksOrIsRefusedByName(t *testing.T) {
 			f.until("connected", func() bool { _, err := f.installer.Observe(t.Context(), f.host); return err == nil })
 			f.expectSucceeded(1, f.install)
 		})
-		for minor, threads := range map[int]int{56: 4, 60: 4, inventoryMinor: 8, latestMinor: 8, latestMinor + 10: 8} {
+		for minor, threads := range map[int]int{56: 4, 60: 4, inventoryMinor: 8, latestMinor: 8} {
 			t.Run("a node is inspected and installed by version 1."+strconv.Itoa(minor), func(t *testing.T) {
 				t.Parallel()
 				front := newRecorder(t, running.Endpoint)
