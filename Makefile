@@ -74,6 +74,14 @@ boot-arm64: $(BIN)/ingot ## Make the same for servers with an arm64 processor, i
 	GOARCH=arm64 go build -ldflags '$(LDFLAGS)' -o $(BIN)/ingot-agent-arm64 ./cmd/ingot-agent && \
 	$(BIN)/ingot image ramdisk --agent $(BIN)/ingot-agent-arm64 --kernel "$$kernel" $(FIRMWARE:%=--firmware %) --efi-stub "$$stub" -o $(BIN)/boot/arm64
 
+# The Ironic of the next release of Debian, as a directory that it is run in. It needs root, mmdebstrap and 700 MB.
+.PHONY: ironic-29
+ironic-29: $(BIN)/ironic-29/usr/bin/ironic ## Install the Ironic of Debian 13 into bin/ironic-29, for tests.
+
+$(BIN)/ironic-29/usr/bin/ironic:
+	@mkdir -p $(BIN) && rm -rf $(BIN)/ironic-29 && mmdebstrap --quiet --variant=minbase --mode=root --aptopt='APT::Install-Recommends "false"' --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
+		--include=ironic-api,ironic-conductor,genisoimage,ipmitool,python3-bcrypt trixie $(BIN)/ironic-29 http://deb.debian.org/debian
+
 .PHONY: node-programs
 node-programs: $(BIN)/node-programs/kubectl $(BIN)/node-programs/kubeadm ## Build what test nodes run: kubelet, kubeadm, containerd and their tools, in bin/node-programs.
 
@@ -118,7 +126,8 @@ e2e: programs boot node-image ## Install a virtual server with real firmware by 
 	@INGOT_REQUIRE=all go test -count=1 -v -timeout 60m ./test/vm $(ARGS)
 
 .PHONY: e2e-all
-e2e-all: programs boot boot-arm64 node-image ironic-agent ## Run every test of virtual servers, also those that .ci/run leaves out.
+e2e-all: programs boot boot-arm64 node-image ironic-agent ironic-29 ## Run every test of virtual servers and of Ironic, also those that .ci/run leaves out.
+	@INGOT_REQUIRE=all INGOT_E2E=all go test -count=1 -v -timeout 20m -run 'TestAgainst' ./controllers/hardware/ironic
 	@INGOT_REQUIRE=all INGOT_E2E=all go test -count=1 -v -timeout 90m ./test/vm $(ARGS)
 
 .PHONY: unit

@@ -49,6 +49,9 @@ var agentCases = map[string]func(f *fixture, agent *server.Agent){
 		if !strings.Contains(status.Message, "input/output error") {
 			f.Errorf("the message is %q", status.Message)
 		}
+		// Ironic has put the node in maintenance, and no person has to end that.
+		agent.Set(server.AgentOptions{})
+		f.expectSucceeded(2, f.eraseWith(hardware.EraseFull))
 	},
 	"a wait for the agent is cancelled, and a restarted process sees it": func(f *fixture, agent *server.Agent) {
 		agent.Set(server.AgentOptions{Absent: true})

@@ -2,18 +2,40 @@ package ironic_test
 
 import (
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/ironic"
 	server "github.com/ingot-dev/ingot/test/ironic"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 // TestAgainstARealIronic runs all cases at once, on the nodes of one Ironic.
 func TestAgainstARealIronic(t *testing.T) {
 	t.Parallel()
-	running := server.Start(t, server.Options{})
+	runCases(t, server.Start(t, server.Options{}))
+}
+
+// TestAgainstIronic29 does the same with the Ironic of Debian 13. What it answers to a change of a node comes from its conductor over RPC.
+func TestAgainstIronic29(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("INGOT_E2E") != "all" {
+		t.Skip("the Ironic of another release takes minutes to install: make e2e-all")
+	}
+	root, err := filepath.Abs("../../../bin/ironic-29")
+	if err == nil {
+		_, err = os.Stat(root)
+	}
+	if err != nil {
+		require.Missing(t, "bin/ironic-29", "make ironic-29")
+	}
+	runCases(t, server.Start(t, server.Options{Root: root}))
+}
+
+func runCases(t *testing.T, running *server.Server) {
 	// The cases end before Ironic does.
 	t.Run("cases", func(t *testing.T) {
 		for name, test := range lifeCases {
