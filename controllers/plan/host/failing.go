@@ -131,21 +131,33 @@ func (p planner) graceLeft(failing v1alpha1.FailingCall) time.Duration {
 
 // retryPause returns when to make a failed call again. The pauses grow with the time for which the call has failed, because some BMCs freeze
 // under repeated requests, and because one that does not answer occupies a worker until its time-out. They stay short while work is
-// wanted. What a person must correct is looked at again after Timeouts.RetryBase. A BMC that names a time is not tried before, except that
-// the failure is reported when it has lasted for Timeouts.BMCGrace: the client sends nothing then.
+// wanted. What a person must correct is looked at again after Timeouts.RetryBase. Every pause is spread. A BMC that names a time is not tried before, except
+// that the failure is reported when it has lasted for Timeouts.BMCGrace: the client sends nothing then.
 func (p planner) retryPause(failing v1alpha1.FailingCall, notBefore time.Time) time.Duration {
 	if !isTransient(failing.Reason) {
-		return p.Timeouts.RetryBase
+		return p.spread(p.Timeouts.RetryBase)
 	}
 	shortest, longest := 5*p.Timeouts.PollInterval, p.Timeouts.RetryBase
 	if p.isIdle() && !p.isWorkWanted() {
-		longest = p.idleInterval()
+		longest = p.Timeouts.IdleInterval
 	}
-	pause := max(min(p.Now.Sub(failing.Since.Time), longest), shortest, notBefore.Sub(p.Now))
+	pause := p.spread(max(min(p.Now.Sub(failing.Since.Time), longest), shortest))
+	if named := notBefore.Sub(p.Now); named > pause {
+		pause = named + p.delay(shortest)
+	}
 	if left := p.graceLeft(failing); left > 0 {
-		return min(pause, left)
+		return min(pause, left+p.delay(shortest))
 	}
 	return pause
+}
+
+// spread returns a pause between half and one and a half times the given one, which is the mean. Without it: Ironic, which serves every host of a
+// NodeProvider, is restarted; the calls for all of them fail in one moment, all come back in one moment, and it refuses them again.
+func (p planner) spread(pause time.Duration) time.Duration { return pause/2 + p.delay(pause) }
+
+// delay returns a time below the given one that differs from host to host. It is added to a moment that many hosts may have in common.
+func (p planner) delay(longest time.Duration) time.Duration {
+	return time.Duration(p.Random * float64(longest))
 }
 
 // reportProblem reports that the BMC cannot be read. For a registered host it reports a transient problem after the grace period.
@@ -188,7 +200,7 @@ func (d Decision) WithActionDone() Decision {
 func (d Decision) WithActionError(f Facts, err error) Decision {
 	p := &planner{Facts: f, d: d}
 	if hardware.ReasonOf(err) == hardware.ReasonInstallerFull {
-		p.d.RequeueAfter = queuePollIntervals * p.Timeouts.PollInterval
+		p.d.RequeueAfter = p.spread(queuePollIntervals * p.Timeouts.PollInterval)
 		return p.d.WithActionDone()
 	}
 	problem := NewProblem(err, actionErrorMessage(err))

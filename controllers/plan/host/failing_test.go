@@ -169,13 +169,13 @@ func TestThePausesGrowWhileABMCDoesNotAnswer(t *testing.T) {
 }
 
 func TestABMCThatNamesATimeIsNotTriedBefore(t *testing.T) {
-	working := facts(metal3.StateProvisioning, off).claimed().attempted(2, hardware.OpInstall, running, "")
+	working := facts(metal3.StateProvisioning, off).claimed().attempted(2, hardware.OpInstall, running, "").with(drawn(0))
 	asks := func(f Facts, after time.Duration) error {
 		return &hardware.Error{Kind: hardware.Busy, Op: "set boot override", Err: errors.New("HTTP 503"), NotBefore: f.Now.Add(after)}
 	}
 	for _, c := range []struct{ after, want time.Duration }{
 		{30 * time.Second, 30 * time.Second},
-		{-time.Minute, 5 * working.Timeouts.PollInterval},
+		{-time.Minute, 5 * working.Timeouts.PollInterval / 2},
 		{5 * time.Minute, working.Timeouts.BMCGrace}, // it is reported after the grace period
 	} {
 		if d := Plan(working).WithActionError(working, asks(working, c.after)); d.RequeueAfter != c.want {
@@ -186,6 +186,46 @@ func TestABMCThatNamesATimeIsNotTriedBefore(t *testing.T) {
 		observing.Problem, observing.Observed = &problem, nil
 		if d := Plan(observing); d.Action.Kind == ActionNone && d.RequeueAfter != c.want {
 			t.Errorf("after an observation that is refused for %s the next is in %s, expected %s", c.after, d.RequeueAfter, c.want)
+		}
+	}
+}
+
+// drawn has the host draw that random number.
+func drawn(random float64) func(*Facts) { return func(f *Facts) { f.Random = random } }
+
+func TestAFleetThatFailsInOneMomentDoesNotComeBackInOneMoment(t *testing.T) {
+	installing := facts(metal3.StateProvisioning, off).claimed().attempted(2, hardware.OpInstall, running, "")
+	failed := func(since time.Duration, err *hardware.Error) func(Facts) Decision {
+		return func(f Facts) Decision {
+			if since > 0 {
+				f = f.with(failingSince(v1alpha1.CallInstall, ErrorReasonText(err), -since))
+			}
+			return Plan(f).WithActionError(f, err)
+		}
+	}
+	of := func(kind hardware.Kind, reason hardware.Reason) *hardware.Error {
+		return &hardware.Error{Kind: kind, Reason: reason, Op: "request active", Err: errors.New("HTTP 503")}
+	}
+	asks := of(hardware.Busy, hardware.ReasonInstallerBusy)
+	asks.NotBefore = noon.Add(30 * time.Second)
+	poll, retry := installing.Timeouts.PollInterval, installing.Timeouts.RetryBase
+	for name, c := range map[string]struct {
+		decide      func(Facts) Decision
+		least, most time.Duration
+	}{
+		"Ironic is unreachable":                  {failed(0, of(hardware.Unreachable, hardware.ReasonInstallerUnreachable)), 5 * poll / 2, 15 * poll / 2},
+		"Ironic is unreachable for 20 seconds":   {failed(20*time.Second, of(hardware.Unreachable, hardware.ReasonInstallerUnreachable)), 10 * time.Second, 30 * time.Second},
+		"Ironic is unreachable for an hour":      {failed(time.Hour, of(hardware.Unreachable, hardware.ReasonInstallerUnreachable)), retry / 2, 3 * retry / 2},
+		"a node is locked":                       {failed(0, of(hardware.Busy, hardware.ReasonInstallerBusy)), 5 * poll / 2, 15 * poll / 2},
+		"Ironic works on as many as it may":      {failed(0, of(hardware.Busy, hardware.ReasonInstallerFull)), 5 * poll / 2, 15 * poll / 2},
+		"Ironic names a time":                    {failed(0, asks), 30 * time.Second, 30*time.Second + 5*poll},
+		"the failure is to be reported":          {failed(55*time.Second, of(hardware.Busy, hardware.ReasonInstallerBusy)), 5 * time.Second, 5*time.Second + 5*poll},
+		"a person must act":                      {failed(0, of(hardware.Unauthorized, hardware.ReasonInstallerUnauthorized)), retry / 2, 3 * retry / 2},
+		"the power of a host cannot be observed": {func(f Facts) Decision { return Plan(f.with(broken(v1alpha1.ReasonInstallerUnreachable))) }, 5 * poll / 2, 15 * poll / 2},
+	} {
+		first, mean, last := c.decide(installing.with(drawn(0))).RequeueAfter, c.decide(installing.with(drawn(0.5))).RequeueAfter, c.decide(installing.with(drawn(0.999999))).RequeueAfter
+		if first != c.least || last >= c.most || last < c.most-time.Second || (mean-(c.least+c.most)/2).Abs() > time.Millisecond {
+			t.Errorf("%s: again after %s, %s on average, and at most %s; expected %s to %s", name, first, mean, last, c.least, c.most)
 		}
 	}
 }
