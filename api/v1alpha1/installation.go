@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,11 +79,35 @@ func RegisteredAs(o metav1.Object) string {
 	return o.GetNamespace() + "/" + o.GetName() + "/" + string(o.GetUID())
 }
 
-// Register writes RegisteredAs into the annotations of the object.
+// maxFormerly is how many earlier uids an object keeps.
+const maxFormerly = 8
+
+// FormerUIDs returns the earlier uids of a BareMetalHost or NodePool that was created again from a backup of itself, the last one first. Those in the
+// annotations of a manifest that was copied for another server are not its own.
+func FormerUIDs(o metav1.Object) []string {
+	own := o.GetNamespace() + "/" + o.GetName() + "/"
+	var uids []string
+	for _, was := range append([]string{o.GetAnnotations()[AnnotationRegisteredAs]}, strings.Split(o.GetAnnotations()[AnnotationFormerly], ",")...) {
+		uid, isOwn := strings.CutPrefix(was, own)
+		if isOwn && uid != "" && uid != string(o.GetUID()) && !slices.Contains(uids, uid) && len(uids) < maxFormerly {
+			uids = append(uids, uid)
+		}
+	}
+	return uids
+}
+
+// Register writes RegisteredAs into the annotations of the object, and keeps what it was registered as before.
 func Register(o metav1.Object) {
 	annotations := maps.Clone(o.GetAnnotations())
 	if annotations == nil {
 		annotations = map[string]string{}
+	}
+	var formerly []string
+	for _, uid := range FormerUIDs(o) {
+		formerly = append(formerly, o.GetNamespace()+"/"+o.GetName()+"/"+uid)
+	}
+	if annotations[AnnotationFormerly] = strings.Join(formerly, ","); len(formerly) == 0 {
+		delete(annotations, AnnotationFormerly)
 	}
 	annotations[AnnotationRegisteredAs] = RegisteredAs(o)
 	o.SetAnnotations(annotations)

@@ -75,6 +75,9 @@ const (
 	// AnnotationRegisteredAs on a BareMetalHost and on a NodePool is namespace/name/uid of the object that Ingot took over. An object with another uid was
 	// created again from a backup.
 	AnnotationRegisteredAs = "ingot.dev/registered-as"
+	// AnnotationFormerly on a BareMetalHost and on a NodePool has the values of AnnotationRegisteredAs that the object had under earlier uids, separated by
+	// commas, the last one first. What a service outside the cluster keeps under an earlier uid is found by it.
+	AnnotationFormerly = "ingot.dev/formerly"
 	// AnnotationInstallation on a BareMetalHost says, as JSON of type Installation, what its Machine has on it. Machines find their hosts by it
 	// after a restore without status.
 	AnnotationInstallation = "ingot.dev/installation"

@@ -60,8 +60,8 @@
 //	           PUT .../states/provision target active, with
 //	           configdrive; for a node that is active already
 //	           target rebuild
-//	Erase      PUT .../states/provision target deleted where        manageable and "power off"; clean failed. EraseNone is the power-off
-//	           it is active, manage, then clean with clean_steps    alone.
+//	Erase      PUT .../states/provision target deleted where        manageable and "power off"; clean failed. EraseNone is the first
+//	           it is active, manage, then clean with clean_steps    and the last of these.
 //	           deploy.erase_devices_metadata or
 //	           deploy.erase_devices; then PUT .../states/power
 //	           target "power off"

@@ -45,12 +45,20 @@ type Capabilities struct {
 	DiskEvidence bool
 	// NeedsConfigDrive is true when Install must be called with the config drive. Otherwise the agent asks for it when it runs on the server.
 	NeedsConfigDrive bool
+	// NeedsRelease is true when a host that is released without an erase needs a call of Erase with EraseNone. A service that installs keeps what it has
+	// deployed, with the config drive, which holds secrets, until it is told that the deployment ends. Without it the confirmed power-off is enough.
+	NeedsRelease bool
 }
 
 // Host identifies one server to an Installer.
 type Host struct {
 	// UID is never used for another host. Namespace and Name are for messages and logs.
 	UID, Namespace, Name string
+	// FormerUIDs are those that the host had before it was created again from a backup of itself. What an Installer keeps of one of them is this host's.
+	FormerUIDs []string
+	// IsLeaving says that the host is deleted, with nothing of a tenant on its disks, and that this call is one of the last for it. An Installer that keeps in
+	// a service whose host a server is forgets that in Observe, so that the server can be registered again. No attempt follows.
+	IsLeaving bool
 	// BootMAC is the MAC address of the NIC that the host boots from over the network, in lower case with colons.
 	BootMAC string
 	// BMC is the endpoint of the management controller.

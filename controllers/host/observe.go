@@ -165,10 +165,10 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 		facts: plan.Facts{
 			Now: r.Clock.Now(), Random: r.Jitter(), Timeouts: r.Timeouts, Host: hostFacts(host), Spec: record.Spec, Record: record.Status,
 			ErasePolicy: erasePolicy(provider), Inspector: inspector(provider),
-			NeedsConfigDrive:     installer.Capabilities().NeedsConfigDrive,
+			NeedsConfigDrive: installer.Capabilities().NeedsConfigDrive, NeedsRelease: installer.Capabilities().NeedsRelease,
 			GenerationObservedAt: r.generations.observedSince(client.ObjectKeyFromObject(host), host.Generation, r.Clock.Now()),
 		},
-		target: hardware.Host{UID: string(host.UID), Namespace: host.Namespace, Name: host.Name, BootMAC: strings.ToLower(host.Spec.BootMACAddress), BootWays: bootWays(provider), HasSignedBoot: hasSignedBoot(provider)},
+		target: target(provider, host),
 	}
 	var err error
 	if obs.facts.Places, err = r.places(ctx, provider, record); err != nil {
@@ -201,6 +201,15 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 	}
 	obs.facts.Now = r.Clock.Now()
 	return obs, nil
+}
+
+// target returns the host as its Installer knows it, without its BMC.
+func target(provider *v1alpha1.NodeProvider, host *metal3.BareMetalHost) hardware.Host {
+	return hardware.Host{
+		UID: string(host.UID), FormerUIDs: v1alpha1.FormerUIDs(host), Namespace: host.Namespace, Name: host.Name,
+		IsLeaving: !host.DeletionTimestamp.IsZero() && host.Status.Provisioning.State == metal3.StateDeleting,
+		BootMAC:   strings.ToLower(host.Spec.BootMACAddress), BootWays: bootWays(provider), HasSignedBoot: hasSignedBoot(provider),
+	}
 }
 
 // bootProblem returns why the host's server must not be booted, with its reason; empty: it may. Without the check of the network: a host with an

@@ -177,7 +177,7 @@ func (r *Reconciler) requestInstall(ctx context.Context, obs *observation, a lif
 		}
 		return &corev1.SecretReference{Name: key.Name, Namespace: key.Namespace}
 	}
-	note, err := installationNote(a.Installation, v1alpha1.RegisteredAs(obs.host))
+	note, err := installationNote(a.Installation, true)
 	if err != nil {
 		return err
 	}

@@ -171,7 +171,7 @@ func (r *Reconciler) takeOver(ctx context.Context, obs *observation, claim lifec
 		err = r.addFinalizer(ctx, obs, lifecycle.Action{})
 	case lifecycle.RecordRestored:
 		var note func(*metal3.BareMetalHost)
-		if note, err = installationNote(a.Installation, ""); err == nil {
+		if note, err = installationNote(a.Installation, false); err == nil {
 			err = r.patchHost(ctx, obs.host, note)
 		}
 	case lifecycle.RebuildRecord:
@@ -212,7 +212,7 @@ func (r *Reconciler) reportRestored(ctx context.Context, obs *observation, claim
 
 // recordInstallation writes what is installed into the host's annotations. Hosts without a HostRecord get their identity with it.
 func (r *Reconciler) recordInstallation(ctx context.Context, obs *observation, a lifecycle.Action) error {
-	note, err := installationNote(a.Installation, v1alpha1.RegisteredAs(obs.host))
+	note, err := installationNote(a.Installation, true)
 	if err != nil {
 		return err
 	}
@@ -225,16 +225,16 @@ func (r *Reconciler) recordInstallation(ctx context.Context, obs *observation, a
 	})
 }
 
-// installationNote returns the change of a host's annotations that says what is installed there and, unless it is empty, which object the host is.
-func installationNote(i *v1alpha1.Installation, registeredAs string) (func(*metal3.BareMetalHost), error) {
+// installationNote returns the change of a host's annotations that says what is installed there and, if it is to be registered, which object the host is.
+func installationNote(i *v1alpha1.Installation, register bool) (func(*metal3.BareMetalHost), error) {
 	text, err := json.Marshal(i)
 	if err != nil {
 		return nil, fmt.Errorf("write annotation %s: %w", v1alpha1.AnnotationInstallation, err)
 	}
 	return func(h *metal3.BareMetalHost) {
 		metav1.SetMetaDataAnnotation(&h.ObjectMeta, v1alpha1.AnnotationInstallation, string(text))
-		if registeredAs != "" {
-			metav1.SetMetaDataAnnotation(&h.ObjectMeta, v1alpha1.AnnotationRegisteredAs, registeredAs)
+		if register {
+			v1alpha1.Register(h)
 		}
 	}, nil
 }
@@ -247,5 +247,5 @@ func leavingNote(obs *observation) (func(*metal3.BareMetalHost), error) {
 	}
 	leaving := *obs.facts.Host.Installation
 	leaving.State = v1alpha1.InstallationReleasing
-	return installationNote(&leaving, v1alpha1.RegisteredAs(obs.host))
+	return installationNote(&leaving, true)
 }

@@ -229,6 +229,7 @@ func testClaimedHost(t *testing.T, r claimRig) {
 		{"somebody releases it without the verb", r.operator, release, "operator may not release the host of Machine default/" + m.Name},
 		{"somebody releases it with the verb", r.keeper, release, ""},
 		{"somebody changes what is installed on it", r.operator, installed, "leave them as they are"},
+		{"somebody changes which objects it was", r.operator, `{"metadata":{"annotations":{"ingot.dev/formerly":"default/rack-1/other"}}}`, "leave them as they are"},
 		{"somebody changes which object it is", r.operator, `{"metadata":{"annotations":{"ingot.dev/registered-as":"default/rack-1/other"}}}`, "leave them as they are"},
 		{"the manager says what is installed", r.manager, installed, ""},
 		{"who has the verb says what is installed", r.keeper, installed, ""},

@@ -32,7 +32,7 @@ func (i *Installer) Capabilities() hardware.Capabilities {
 	return hardware.Capabilities{
 		Formats:          formats,
 		EraseModes:       []hardware.EraseMode{hardware.EraseNone, hardware.EraseMetadata, hardware.EraseFull},
-		NeedsConfigDrive: true,
+		NeedsConfigDrive: true, NeedsRelease: true,
 	}
 }
 

@@ -128,10 +128,12 @@ func (p *planner) beginFirstAttempt() result {
 	return waitResult("", atOnce)
 }
 
-// waitForStart waits until the attempt can begin.
+// waitForStart waits until the attempt can begin. The erase of nothing boots no server.
 func (p *planner) waitForStart(a v1alpha1.WantedAttempt) result {
-	if r := p.waitForBootService(); r.isFinal {
-		return r
+	if isReleaseOnly := a.Operation == string(hardware.OpErase) && a.Erase == v1alpha1.EraseNone; !isReleaseOnly {
+		if r := p.waitForBootService(); r.isFinal {
+			return r
+		}
 	}
 	if r := p.waitForPowerOff(a); r.isFinal {
 		return r

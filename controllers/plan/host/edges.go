@@ -73,7 +73,7 @@ var edges = []edge{
 	{metal3.StateExternallyProvisioned, metal3.StateDeprovisioning, "nobody else installs it any more", not((*planner).isExternallyProvisioned), (*planner).recordUnknownContent},
 
 	{metal3.StateDeprovisioning, metal3.StateAvailable, "its disks are clean", all((*planner).isIdle, (*planner).isReadyForPool), nil},
-	{metal3.StateDeprovisioning, metal3.StateAvailable, "the power is off, and the policy requests no erase", (*planner).canSkipErase, (*planner).recordSkippedErase},
+	{metal3.StateDeprovisioning, metal3.StateAvailable, "the power is off, the policy requests no erase, and the installer need not be told", (*planner).canSkipErase, (*planner).recordSkippedErase},
 
 	{metal3.StatePoweringOffBeforeDelete, metal3.StateAvailable, "claimed again, and clean", (*planner).isReadyForPool, nil},
 	{metal3.StatePoweringOffBeforeDelete, metal3.StateDeprovisioning, "claimed again, and not clean", isTrue, nil},
@@ -352,10 +352,11 @@ func (p planner) hasUnfinishedErase() bool {
 	return w != nil && w.Operation == string(hardware.OpErase) && w.Outcome != v1alpha1.AttemptSucceeded
 }
 
-// canSkipErase reports whether the policy requests no erase. It requires the confirmed power-off and that no erase is unfinished. Without it: an
+// canSkipErase reports whether the policy requests no erase, and the installer need not be told of the release. Without the latter: Ironic keeps the node as
+// deployed, with the config drive of the tenant in its database. It requires the confirmed power-off and that no erase is unfinished. Without it: an
 // administrator changes the policy to None while a failed erase has left half of a tenant's data, and the host goes to the pool with it.
 func (p planner) canSkipErase() bool {
-	return p.isIdleAndDirty() && !p.hasUnfinishedErase() && p.observedPower() == hardware.PowerOff && p.eraseMode() == v1alpha1.EraseNone
+	return !p.NeedsRelease && p.isIdleAndDirty() && !p.hasUnfinishedErase() && p.observedPower() == hardware.PowerOff && p.eraseMode() == v1alpha1.EraseNone
 }
 
 // recordSkippedErase writes the decision not to erase as a proof with the mode None.

@@ -65,6 +65,8 @@ type Facts struct {
 	Inspector v1alpha1.InventorySource
 	// NeedsConfigDrive is true when the installer must have the config drive to begin an installation.
 	NeedsConfigDrive bool
+	// NeedsRelease is true when the installer must be told of a release without an erase.
+	NeedsRelease bool
 	// Places are the places of the host in the queues of its installer, for each operation that it limits; 0: it is the host's turn.
 	Places map[hardware.Operation]int
 	// BootProblem says that something else than the boot service answers at the address that servers boot from; empty: that is not so, or not

@@ -32,7 +32,10 @@ type world struct {
 	byAgent, looking, looked bool
 	// data is true while a tenant's bytes are on the disk, erasing while an erase has begun and is not complete.
 	data, erasing bool
-	bmcDown       bool
+	// needsRelease is true in a world whose installer must be told of a release, deployed while it keeps what it has installed, and releasing while its
+	// attempt is the erase of nothing.
+	needsRelease, deployed, releasing bool
+	bmcDown                           bool
 	// duplicated is true while another host is the same server.
 	duplicated bool
 	calm       bool
@@ -48,7 +51,7 @@ type world struct {
 func newWorld(t *testing.T, seed int64, taken map[*edge]int) *world {
 	w := &world{t: t, rand: rand.New(rand.NewSource(seed)), now: noon, power: hardware.PowerOff, taken: taken}
 	w.host.Generation = 1
-	w.byAgent = seed%3 == 0
+	w.byAgent, w.needsRelease = seed%3 == 0, seed%2 == 0
 	switch seed % 10 {
 	case 0:
 		w.host.ExternallyProvisioned = true
@@ -174,7 +177,7 @@ func (w *world) runAction(a Action) {
 	case ActionInspect, ActionInstall, ActionErase:
 		if a.Attempt.Number > w.attempt.Number {
 			w.attempt = hardware.AttemptStatus{Number: a.Attempt.Number, State: hardware.AttemptRunning}
-			w.operation, w.looking = hardware.Operation(a.Kind), a.Inspector == hardware.InspectByAgent
+			w.operation, w.looking, w.releasing = hardware.Operation(a.Kind), a.Inspector == hardware.InspectByAgent, a.Erase == hardware.EraseNone
 			if w.looking && w.power == hardware.PowerOn {
 				w.attempt.State, w.attempt.Reason = hardware.AttemptFailed, hardware.ReasonServerIsOn
 			}
@@ -192,9 +195,11 @@ func (w *world) advance() {
 	}
 	switch w.operation {
 	case hardware.OpInstall:
-		w.data, w.power = true, hardware.PowerOn
+		w.data, w.deployed, w.power = true, true, hardware.PowerOn
 	case hardware.OpErase:
-		w.erasing, w.power = true, hardware.PowerOn
+		if !w.releasing {
+			w.erasing, w.power = true, hardware.PowerOn
+		}
 	case hardware.OpInspect:
 		if w.looking {
 			w.power = hardware.PowerOn
@@ -212,7 +217,7 @@ func (w *world) advance() {
 			w.power, w.looked = hardware.PowerOff, true
 		}
 		if w.operation == hardware.OpErase {
-			w.data, w.erasing = false, false
+			w.data, w.erasing, w.deployed = w.data && w.releasing, w.erasing && w.releasing, false
 			if !w.chance(30) {
 				w.power = hardware.PowerOff
 			}
@@ -225,6 +230,7 @@ func (w *world) isBootWrong() bool { return !w.calm && w.now.Minute()%7 == 0 }
 
 func (w *world) facts() Facts {
 	f := Facts{Now: w.now, Random: w.rand.Float64(), Timeouts: DefaultTimeouts(), Host: w.host, Spec: w.spec, Record: *w.record.DeepCopy(), ErasePolicy: v1alpha1.EraseMetadata}
+	f.NeedsRelease = w.needsRelease
 	seen := w.attempt
 	f.Observed = &hardware.Observation{Power: w.power}
 	if seen.Number > 0 {
@@ -294,6 +300,8 @@ func (w *world) check(f Facts, d Decision) {
 		w.fail("an installation without a claim")
 	case after == metal3.StateAvailable && (w.data && !isKept(d.Record) || w.erasing) && before != metal3.StateAvailable:
 		w.fail("available with data %v, erasing %v", w.data, w.erasing)
+	case after == metal3.StateAvailable && w.deployed && w.needsRelease && before != metal3.StateAvailable:
+		w.fail("available while the installer keeps it as deployed")
 	case after == metal3.StateAvailable && f.Host.Claimed && w.data && d.Action.Kind == ActionInstall:
 		w.fail("installing while available")
 	case before == metal3.StateProvisioned && after == metal3.StateDeprovisioning && f.Host.HasImage:
@@ -308,7 +316,7 @@ func (w *world) check(f Facts, d Decision) {
 		w.fail("an erase in state %s", after)
 	case d.Action.Kind != ActionNone && f.Record.Wanted != nil && d.Record.Wanted.Number != f.Record.Wanted.Number:
 		w.fail("an effect before its intent")
-	case f.BootProblem != "" && d.Record.Wanted.IsOpen() && !f.Record.Wanted.IsOpen():
+	case f.BootProblem != "" && d.Record.Wanted.IsOpen() && !f.Record.Wanted.IsOpen() && d.Record.Wanted.Erase != v1alpha1.EraseNone:
 		w.fail("attempt %+v begins while something else answers at the boot address", d.Record.Wanted)
 	}
 	if a := d.Record.Wanted; a != nil {
@@ -405,6 +413,9 @@ func (w *world) remove() {
 			w.check(f, d)
 			if w.data && !h.Detached && !isKept(d.Record) {
 				w.fail("gone with a tenant's data")
+			}
+			if w.deployed && w.needsRelease && !h.Detached {
+				w.fail("gone while the installer keeps it as deployed")
 			}
 			return
 		}

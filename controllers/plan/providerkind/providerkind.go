@@ -43,7 +43,7 @@ var (
 		Installer: hardware.Capabilities{
 			Formats:          []string{"raw", "qcow2"},
 			EraseModes:       []hardware.EraseMode{hardware.EraseNone, hardware.EraseMetadata, hardware.EraseFull},
-			NeedsConfigDrive: true,
+			NeedsConfigDrive: true, NeedsRelease: true,
 		},
 	}
 	Metal3 = Kind{

@@ -26,15 +26,11 @@ func EntriesOf(records []v1alpha1.HostRecord, operation hardware.Operation) []En
 	return entries
 }
 
-// IsLimited reports whether the installer limits on how many hosts it does the work of the attempt. An erase of nothing is a power-off.
+// IsLimited reports whether the installer limits on how many hosts it does the work of the attempt. The erase of nothing is one of them, because it ends the
+// deployment, and Ironic counts a node in the state deleting as one that is cleaned. Without it: fifty hosts are released without an erase, and Ironic
+// refuses the erase of the host whose turn it is.
 func IsLimited(w *v1alpha1.WantedAttempt) bool {
-	switch hardware.Operation(w.Operation) {
-	case hardware.OpInstall:
-		return true
-	case hardware.OpErase:
-		return w.Erase != v1alpha1.EraseNone
-	}
-	return false
+	return w.Operation == string(hardware.OpInstall) || w.Operation == string(hardware.OpErase)
 }
 
 // OwnerOf returns the tenant whose host it is: the one that it is to be installed for, or the one whose data is erased.
