@@ -55,6 +55,10 @@ const (
 	AnnotationBootIPAddress = "ingot.dev/boot-ip-address"
 	// AnnotationBondMACs on a BareMetalHost has the MAC addresses of the NICs that are bonded while Ingot's agent works on it, separated by commas.
 	AnnotationBondMACs = "ingot.dev/bond-mac-addresses"
+	// AnnotationIronicNode on a BareMetalHost of an ironic provider is the UUID or the name of the node of Ironic that the host is. Without it the host is the
+	// node with the name NAMESPACE~NAME, then the one with a port of its boot MAC address; where there is none, Ingot creates one. A node that is named must
+	// exist, and Ingot leaves the driver and the credentials of a node that it has not created as they are.
+	AnnotationIronicNode = "ingot.dev/ironic-node"
 	// AnnotationErase on an unclaimed BareMetalHost asks for an erase (Metadata or Full); removed when it is done.
 	AnnotationErase = "ingot.dev/erase"
 	// AnnotationNotSameServer on a BareMetalHost names hosts that it was taken for and is not, as NAME or NAMESPACE/NAME, separated by commas.

@@ -59,6 +59,8 @@ type Host struct {
 	// IsLeaving says that the host is deleted, with nothing of a tenant on its disks, and that this call is one of the last for it. An Installer that keeps in
 	// a service whose host a server is forgets that in Observe, so that the server can be registered again. No attempt follows.
 	IsLeaving bool
+	// InstallerNode is the UUID or the name by which the service that installs, such as Ironic, knows the server already; empty: nobody has said it.
+	InstallerNode string
 	// BootMAC is the MAC address of the NIC that the host boots from over the network, in lower case with colons.
 	BootMAC string
 	// BMC is the endpoint of the management controller.

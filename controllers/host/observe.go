@@ -209,6 +209,7 @@ func target(provider *v1alpha1.NodeProvider, host *metal3.BareMetalHost) hardwar
 		UID: string(host.UID), FormerUIDs: v1alpha1.FormerUIDs(host), Namespace: host.Namespace, Name: host.Name,
 		IsLeaving: !host.DeletionTimestamp.IsZero() && host.Status.Provisioning.State == metal3.StateDeleting,
 		BootMAC:   strings.ToLower(host.Spec.BootMACAddress), BootWays: bootWays(provider), HasSignedBoot: hasSignedBoot(provider),
+		InstallerNode: strings.TrimSpace(host.Annotations[v1alpha1.AnnotationIronicNode]),
 	}
 }
 

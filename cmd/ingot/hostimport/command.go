@@ -35,6 +35,8 @@ The first line names the columns, in any order:
   boot mac       of the NIC that the server boots from
   user           of the BMC
   password file  with the BMC's password, relative to FILE.csv (to the current directory for -)
+  ironic node    UUID or name of the node that Ironic has for the server already, with
+                 --provider ironic; the column and its cells may be absent
   label:KEY      a label of the host, such as label:rack; any number of such columns
 
 A line that begins with # is left out. When a line is wrong nothing is printed but

@@ -16,6 +16,7 @@ import (
 	"github.com/metal3-io/baremetal-operator/pkg/hardwareutils/bmc"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 	"github.com/ingot-dev/ingot/controllers/plan/sameserver"
 )
@@ -36,6 +37,8 @@ type Host struct {
 	MAC string
 	// User and Password of the BMC.
 	User, Password string
+	// IronicNode is the UUID or the name of the node that a site's Ironic has for it already; empty: none is said.
+	IronicNode string
 	// Labels of its own.
 	Labels map[string]string
 }
@@ -58,6 +61,9 @@ func (h Host) objects(namespace string, common map[string]string) []cli.Object {
 	if len(labels) > 0 {
 		host["labels"] = labels
 	}
+	if h.IronicNode != "" {
+		host["annotations"] = map[string]any{v1alpha1.AnnotationIronicNode: h.IronicNode}
+	}
 	return []cli.Object{
 		{"apiVersion": "v1", "kind": "Secret", "metadata": metadata(h.Name + secretSuffix), "type": "Opaque",
 			"data": map[string]any{"username": []byte(h.User), "password": []byte(h.Password)}},
@@ -74,8 +80,11 @@ const schemeIPMI = "ipmi"
 // providerRedfish is the kind of NodeProvider whose BMCs must speak Redfish.
 const providerRedfish = "redfish"
 
+// providerIronic is the kind of NodeProvider whose hosts may be nodes of Ironic already.
+const providerIronic = "ironic"
+
 // providers are the kinds of NodeProviders.
-var providers = []string{providerRedfish, "ironic", "metal3"}
+var providers = []string{providerRedfish, providerIronic, "metal3"}
 
 // tableChecker checks rows and remembers the values that must be unique.
 type tableChecker struct {
@@ -126,7 +135,7 @@ func (c *tableChecker) checkUnique(r row, what, key string) {
 }
 
 func (c *tableChecker) checkHost(r row) Host {
-	h := Host{Name: r.cells[columnName], User: r.cells[columnUser], Labels: r.labels}
+	h := Host{Name: r.cells[columnName], User: r.cells[columnUser], IronicNode: r.cells[columnIronicNode], Labels: r.labels}
 	if problems := validation.IsDNS1123Subdomain(h.Name + secretSuffix); len(problems) > 0 || h.Name == "" {
 		c.addFinding(r, "name %q: expected a DNS name such as rack-a-01: lower case letters, digits, dashes and dots, at most %d characters", h.Name, 253-len(secretSuffix))
 	} else {
@@ -143,6 +152,11 @@ func (c *tableChecker) checkHost(r row) Host {
 		c.addFinding(r, "boot mac %q: %s", r.cells[columnMAC], problem)
 	} else {
 		c.checkUnique(r, "boot mac", h.MAC)
+	}
+	if h.IronicNode != "" && c.provider != providerIronic {
+		c.addFinding(r, "ironic node %q: only NodeProviders of kind ironic have nodes: say --provider ironic, or leave it out", h.IronicNode)
+	} else if h.IronicNode != "" {
+		c.checkUnique(r, "ironic node", strings.ToLower(h.IronicNode))
 	}
 	if h.User == "" {
 		c.addFinding(r, "user: expected the name of a BMC user, found nothing")

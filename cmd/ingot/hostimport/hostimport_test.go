@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 	"github.com/ingot-dev/ingot/test/management"
 )
@@ -142,6 +143,18 @@ func TestIPMIIsForProvidersThatSpeakIt(t *testing.T) {
 	}
 }
 
+func TestAHostNamesTheNodeThatIronicHasForIt(t *testing.T) {
+	table := strings.TrimSpace(header) + ",ironic node\n" + strings.TrimSpace(good) + ",node-7\nb,ipmi://10.0.0.12,52:54:00:0a:00:02,root,passwords/a,\n"
+	status, stdout, stderr := ingot(write(t, table), "--provider", "ironic")
+	if status != cli.ExitOK {
+		t.Fatalf("status %d: %s", status, stderr)
+	}
+	hosts, _ := decode(t, stdout)
+	if len(hosts) != 2 || hosts[0].Annotations[v1alpha1.AnnotationIronicNode] != "node-7" || len(hosts[1].Annotations) > 0 {
+		t.Errorf("the hosts are %+v", hosts)
+	}
+}
+
 func TestEveryWrongLineIsToldAndNothingIsPrinted(t *testing.T) {
 	for _, c := range []struct {
 		name, table string
@@ -168,6 +181,8 @@ func TestEveryWrongLineIsToldAndNothingIsPrinted(t *testing.T) {
 		{"an unknown protocol", header + strings.Replace(good, "redfish://", "telnet://", 1), []string{`:2: bmc address: `, `protocol "telnet"`}, ""},
 		{"a directory", header + strings.Replace(good, "passwords/a", "passwords", 1), []string{`:2: password file "passwords": is a directory`}, ""},
 		{"an empty password", header + strings.Replace(good, "passwords/a", "empty", 1), []string{`:2: password file "empty": it is empty`}, ""},
+		{"a node of Ironic for Redfish", strings.TrimSpace(header) + ",ironic node\n" + strings.TrimSpace(good) + ",node-7\n", []string{`:2: ironic node "node-7": only NodeProviders of kind ironic`}, ""},
+		{"two hosts on one node of Ironic", strings.TrimSpace(header) + ",Ironic-Node\n" + strings.TrimSpace(good) + ",node-7\nb,ipmi://10.0.0.12,52:54:00:0a:00:02,root,passwords/a,NODE-7\n", []string{":3: the ironic node is that of line 2"}, "ironic"},
 		{"two lines", header + strings.Replace(good, "passwords/a", "two", 1), []string{`:2: password file "two": expected one line`}, ""},
 		{"no password at all", header + strings.Replace(good, "passwords/a", "long", 1), []string{`:2: password file "long": expected a password`}, ""},
 		{"a bad label", strings.TrimSpace(header) + ",label:rack\n" + strings.TrimSpace(good) + ",a b\n", []string{`:2: label rack: `}, ""},

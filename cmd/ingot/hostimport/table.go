@@ -30,6 +30,9 @@ const (
 	labelPrefix    = "label:"
 )
 
+// columnIronicNode is a column that a table may have.
+const columnIronicNode = "ironicnode"
+
 // columns are the columns that every table must have, in the order in which a missing one is reported, with their names for people.
 var columns = []struct{ key, name string }{
 	{columnName, "name"}, {columnAddress, "bmc address"}, {columnMAC, "boot mac"}, {columnUser, "user"}, {columnPassword, "password file"},
@@ -138,7 +141,7 @@ func headerKeys(header []string) ([]string, string) {
 		if !strings.HasPrefix(key, labelPrefix) {
 			key = strings.NewReplacer(" ", "", "-", "", "_", "").Replace(strings.ToLower(key))
 			if !isColumn(key) {
-				return nil, fmt.Sprintf("unknown column %q: expected %s, and %sKEY for labels", name, columnNames(), labelPrefix)
+				return nil, fmt.Sprintf("unknown column %q: expected %s, and ironic node and %sKEY for labels, which may be absent", name, columnNames(), labelPrefix)
 			}
 		} else if problem := labelProblem(strings.TrimPrefix(key, labelPrefix), ""); problem != "" {
 			return nil, fmt.Sprintf("column %q: %s", name, problem)
@@ -157,6 +160,9 @@ func headerKeys(header []string) ([]string, string) {
 }
 
 func isColumn(key string) bool {
+	if key == columnIronicNode {
+		return true
+	}
 	for _, c := range columns {
 		if c.key == key {
 			return true

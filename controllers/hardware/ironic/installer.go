@@ -43,8 +43,11 @@ func (i *Installer) Observe(ctx context.Context, host hardware.Host) (hardware.O
 		return hardware.Observation{Power: hardware.PowerUnknown}, named(err)
 	}
 	observation := hardware.Observation{Power: powerOf(n), IsPowerRemembered: true, PowerAskedAt: i.powers.askedAt(host.UID)}
-	if n.record.host == host.UID {
+	if isRecordOf(n, host) {
 		observation.Attempt = statusOf(n)
+	}
+	if host.IsLeaving && n.record.host != "" && isRecordOf(n, host) && isFree(n.state) {
+		return observation, named(i.forget(ctx, host, n))
 	}
 	if a := observation.Attempt; a != nil && a.State == hardware.AttemptRunning && !n.isBegun() {
 		a.IsRefusedByLimit = i.refused.hasHost(host.UID)
@@ -102,8 +105,8 @@ func (i *Installer) Cancel(ctx context.Context, host hardware.Host, attempt hard
 		return named(err)
 	}
 	c := call{host: host, number: attempt.Number, now: i.options.Clock()}
-	if n.uuid == "" {
-		return named(i.adopt(ctx, c))
+	if n.record.host != host.UID {
+		return named(i.adopt(ctx, c, n))
 	}
 	return named(i.perform(ctx, c, n, nextCancel(n, c), nil))
 }
@@ -118,8 +121,8 @@ func (i *Installer) advance(ctx context.Context, host hardware.Host, attempt har
 		return err
 	}
 	c := call{host: host, number: attempt.Number, deadline: attempt.Deadline, work: w, now: i.options.Clock()}
-	if n.uuid == "" {
-		return i.adopt(ctx, c)
+	if n.record.host != host.UID {
+		return i.adopt(ctx, c, n)
 	}
 	return i.perform(ctx, c, n, nextAction(n, c), install)
 }

@@ -16,6 +16,7 @@ type listing struct {
 	read   time.Time
 	turn   int64
 	byHost map[string]node
+	// byName has each node by its UUID and by its name, in lower case. No name looks like a UUID.
 	byName map[string]node
 	// own holds what Ironic answered to own changes, by host UID, until a list that began later.
 	own map[string]change
@@ -35,10 +36,11 @@ type change struct {
 	asked bool
 }
 
-// nodeName returns the name of the host's node in Ironic. No part of it can contain a tilde, and Ironic allows one.
+// nodeName returns the name of a node that is created for the host. No part of it can contain a tilde, and Ironic allows one.
 func nodeName(host hardware.Host) string { return host.Namespace + "~" + host.Name }
 
-// find returns the node of the host as last read or changed, and whether it is being changed. Its uuid is empty when there is none.
+// find returns the node of the host as last read or changed, and whether it is being changed: the one with its record, else the one that has the name which the host's
+// node must have. Its uuid is empty when there is none.
 func (i *Installer) find(ctx context.Context, host hardware.Host) (n node, asked bool, err error) {
 	l := &i.listing
 	l.mu.Lock()
@@ -50,12 +52,28 @@ func (i *Installer) find(ctx context.Context, host hardware.Host) (n node, asked
 		}
 	}
 	if own, ok := l.own[host.UID]; ok {
-		return own.node, own.asked, nil
+		return own.node, own.asked, conflictOfName(own.node, host)
 	}
 	if n, ok := l.byHost[host.UID]; ok {
-		return n, false, nil
+		return n, false, conflictOfName(n, host)
 	}
-	return l.byName[strings.ToLower(nodeName(host))], false, nil
+	for _, former := range host.FormerUIDs {
+		if n, ok := l.byHost[former]; ok {
+			return n, false, nil
+		}
+	}
+	return l.byName[strings.ToLower(firstOf(host.InstallerNode, nodeName(host)))], false, nil
+}
+
+// conflictOfName refuses a host that names another node than the one that carries its record. Without it: the annotation is changed while something is deployed,
+// the erase goes to the node that is named now, and the one with the data goes to the next tenant as it is.
+func conflictOfName(n node, host hardware.Host) error {
+	wanted := host.InstallerNode
+	if wanted == "" || n.record.host != host.UID || strings.EqualFold(wanted, n.uuid) || strings.EqualFold(wanted, n.name) {
+		return nil
+	}
+	return hardware.Errorf(hardware.Conflict, "find node", host.String(), "the annotation ingot.dev/ironic-node names %q, and the host is Ironic's node %s (%s): "+
+		"correct the annotation, or remove %s from the extra of that node when nothing of the host is on it", wanted, n.uuid, n.name, extraHost)
 }
 
 // readListOnce reads the list, or returns the failure of a read with the same credentials that has just ended. Without it: Ironic accepts connections and answers nothing, a thousand
@@ -87,10 +105,13 @@ func (i *Installer) readList(ctx context.Context, now time.Time) error {
 		return err
 	}
 	l.read, l.turn = now, turn
-	l.byHost, l.byName = make(map[string]node, len(all)), make(map[string]node, len(all))
+	l.byHost, l.byName = make(map[string]node, len(all)), make(map[string]node, 2*len(all))
 	for _, listed := range all {
 		n := newNode(listed)
-		l.byName[strings.ToLower(n.name)] = n
+		l.byName[strings.ToLower(n.uuid)] = n
+		if n.name != "" {
+			l.byName[strings.ToLower(n.name)] = n
+		}
 		if n.record.host != "" {
 			l.byHost[n.record.host] = n
 		}

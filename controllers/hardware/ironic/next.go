@@ -1,6 +1,7 @@
 package ironic
 
 import (
+	"slices"
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/baremetal/v1/nodes"
@@ -76,7 +77,7 @@ func refusalOf(n node, c call) *hardware.Error {
 		return err
 	}
 	switch {
-	case n.record.host != "" && n.record.host != c.host.UID:
+	case n.record.host != "" && !isRecordOf(n, c.host):
 		return refuse(hardware.Conflict, "Ironic's node %s is that of the host with the UID %s: remove %s from its extra when that host is gone",
 			n.uuid, n.record.host, extraHost)
 	case isForeign(n):
@@ -98,6 +99,11 @@ func refusalOf(n node, c call) *hardware.Error {
 		return hardware.Errorf(hardware.Unsupported, "inspect", c.host.String(), "Ironic inspects no node that is deployed: release the host first")
 	}
 	return nil
+}
+
+// isRecordOf reports whether the node carries the record of the host, also of one that it was before it was created again from a backup.
+func isRecordOf(n node, host hardware.Host) bool {
+	return n.record.host == host.UID || n.record.host != "" && slices.Contains(host.FormerUIDs, n.record.host)
 }
 
 // isForeign reports whether somebody else has deployed or assigned the node.

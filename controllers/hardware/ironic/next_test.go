@@ -74,6 +74,80 @@ func TestANodeOfSomebodyElseIsNeverTouched(t *testing.T) {
 	}
 }
 
+func TestANodeIsThatOfAHostThatWasCreatedAgain(t *testing.T) {
+	n, c := newTestNode(nodes.Active, workInstall, "t1"), newTestCall(8, workEraseFull)
+	n.record.host = "uid-before"
+	if next := nextAction(n, c); next.kind != actionRefuse {
+		t.Errorf("a host that nobody knows to be the same: %+v", next)
+	}
+	c.host.FormerUIDs = []string{"uid-before"}
+	if next := nextAction(n, c); next.kind != actionBegin {
+		t.Errorf("a host with that former UID: %+v", next)
+	}
+}
+
+func TestStatesThatNothingLeadsOutOfAreTold(t *testing.T) {
+	abandoned := newTestNode(nodes.Deploying, workInstall, "t1")
+	abandoned.changed = timeText(testTime.Add(-abandonedAfter - time.Second))
+	held := abandoned
+	held.reservation = "conductor-1"
+	for name, c := range map[string]struct {
+		node node
+		want actionKind
+	}{
+		"people have booted a rescue system":      {newTestNode(nodes.Rescue, workInstall, "t1"), actionRefuse},
+		"a step that people have put on hold":     {newTestNode(nodes.CleanHold, workEraseFull, "t1"), actionRefuse},
+		"a deployment that no conductor works on": {abandoned, actionRefuse},
+		"a long deployment":                       {held, actionWait},
+	} {
+		if got := nextAction(c.node, newTestCall(8, workInstall)); got.kind != c.want {
+			t.Errorf("%s: expected %s, seen %+v", name, c.want, got)
+		}
+	}
+}
+
+func TestAMaintenanceThatFollowsFromFailedWorkEndsWithTheNextAttempt(t *testing.T) {
+	n := newTestNode(nodes.CleanFail, workEraseFull, "")
+	n.maintenance, n.fault = true, faultClean
+	if next := nextAction(n, newTestCall(7, workEraseFull)); next.kind != actionRelieve {
+		t.Errorf("expected the end of the maintenance, seen %+v", next)
+	}
+	if err := maintenanceOf(n, testHost); err != nil {
+		t.Errorf("the host is not to be used: %v", err)
+	}
+	n.fault = ""
+	if next := nextAction(n, newTestCall(7, workEraseFull)); next.kind != actionWait {
+		t.Errorf("people have put it in maintenance, seen %+v", next)
+	}
+	if maintenanceOf(n, testHost) == nil {
+		t.Error("people have put it in maintenance, and nobody is told")
+	}
+}
+
+func TestABMCThatIronicCannotUseEndsTheAttempt(t *testing.T) {
+	n := newTestNode(nodes.Enroll, workInspect, "")
+	n.lastError, n.record.enrolled = "Failed to get power state for node u. Error: Invalid user or password", "t2"
+	if got := statusOf(n); got.State != hardware.AttemptRunning {
+		t.Errorf("an error of an earlier attempt: %+v", *got)
+	}
+	n.record.enrolled = "t1"
+	if got := statusOf(n); got.State != hardware.AttemptFailed || got.Reason != hardware.ReasonInstallerPowerFailure {
+		t.Errorf("expected the failure to verify, seen %+v", *got)
+	}
+}
+
+func TestWholeSecondsOfAConductorAreNoChange(t *testing.T) {
+	before := newTestNode(nodes.Manageable, workInspect, "")
+	before.changed = "2026-01-02T03:04:05.678901Z"
+	for short, want := range map[string]string{"2026-01-02T03:04:05Z": before.changed, "2026-01-02T03:04:06Z": "2026-01-02T03:04:06Z"} {
+		after := before
+		after.changed = short
+		if got := after.withTimeOf(before).changed; got != want {
+			t.Errorf("%s: expected %s, seen %s", short, want, got)
+		}
+	}
+}
+
 func TestEachStateLeadsToTheWork(t *testing.T) {
 	running := newTestNode(nodes.Active, workInstall, "")
 	running.power = "power on"

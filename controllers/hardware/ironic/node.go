@@ -33,6 +33,8 @@ const (
 	extraOutcome = "ingot_outcome"
 	// extraEnrolled has the time of the last change of its provision state of a node in the state enroll, when the attempt was stored.
 	extraEnrolled = "ingot_enrolled"
+	// extraCreated is true where this package has created the node: driver and credentials of any other node are those of the site.
+	extraCreated = "ingot_created"
 )
 
 // outcomeNotInspected is the outcome of an inspection of a node whose driver has none. It has succeeded: what Ironic knows of the server are the properties and
@@ -90,6 +92,8 @@ type record struct {
 	// enrolled is empty unless the node was in the state enroll when the attempt was stored.
 	enrolled string
 	outcome  hardware.Reason
+	// isCreated says that this package has created the node.
+	isCreated bool
 }
 
 // isBegun reports whether the work of the attempt was requested and Ironic has acted on it.
@@ -106,6 +110,7 @@ func newNode(n nodes.Node) node {
 			outcome: hardware.Reason(text(n.Extra[extraOutcome])), enrolled: text(n.Extra[extraEnrolled]),
 		},
 	}
+	read.record.isCreated, _ = n.Extra[extraCreated].(bool)
 	// JSON decodes a number as a float64, which is exact up to 2^53.
 	if number, ok := n.Extra[extraAttempt].(float64); ok {
 		read.record.number = int64(number)

@@ -28,8 +28,8 @@ func (i *Installer) setPower(ctx context.Context, host hardware.Host, change har
 	if err != nil || asked {
 		return err
 	}
-	if n.uuid == "" {
-		return i.adopt(ctx, call{host: host})
+	if n.record.host != host.UID {
+		return i.adopt(ctx, call{host: host, number: n.record.number}, n)
 	}
 	if refused := refusalOf(n, call{host: host, number: n.record.number}); refused != nil {
 		return refused

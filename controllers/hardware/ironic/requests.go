@@ -17,8 +17,16 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
-// adopt finds the node of the host by its boot MAC address, or creates one. Ironic gives no name twice, so that of two who create it one is refused.
-func (i *Installer) adopt(ctx context.Context, c call) error {
+// adopt makes a node that is not the host's yet the host's: n, which has the name that the host's node must have, or the one with a port of its boot MAC address.
+// Where there is neither, it creates one. Ironic gives no name twice, so that of two who create it one is refused.
+func (i *Installer) adopt(ctx context.Context, c call, n node) error {
+	if n.uuid == "" && c.host.InstallerNode != "" {
+		return hardware.Errorf(hardware.NotFound, "find node", c.host.String(), "Ironic has no node with the UUID or the name %q, or shows it to nobody with these credentials: "+
+			"correct the annotation ingot.dev/ironic-node, or remove it to have the node found by its boot MAC address or created", c.host.InstallerNode)
+	}
+	if refused := refusalOf(n, c); n.uuid != "" && refused != nil {
+		return refused
+	}
 	service, minor, err := i.client.open(ctx)
 	if err != nil {
 		return err
@@ -27,24 +35,52 @@ func (i *Installer) adopt(ctx context.Context, c call) error {
 	if err != nil {
 		return err
 	}
-	if owner != "" {
-		n, err := i.read(ctx, c.host, owner)
-		if err != nil {
-			return err
-		}
-		if refused := refusalOf(n, c); refused != nil {
-			return refused
-		}
-		i.note(c.host, n, false)
+	if n.uuid == "" && owner == "" {
+		return i.create(ctx, service, minor, c)
+	}
+	// The list is some seconds old: another host may have the node since.
+	if n, err = i.read(ctx, c.host, firstOf(n.uuid, owner)); err != nil {
+		return err
+	}
+	if refused := refusalOf(n, c); refused != nil {
+		return refused
+	}
+	if err := i.checkMAC(ctx, c.host, n, owner); err != nil {
+		return err
+	}
+	i.options.Log.Info("adopt node", "host", c.host.String(), "node", n.uuid, "name", n.name, "state", string(n.state))
+	_, err = i.patch(ctx, c.host, n, "adopt node", nodes.UpdateOpts{set("/extra/"+extraHost, c.host.UID)})
+	return err
+}
+
+// checkMAC refuses a node that has ports, and none with the host's boot MAC address. Without it: a host names the node of another free server by mistake, and that
+// server is installed in place of its own. A node without ports gets one later.
+func (i *Installer) checkMAC(ctx context.Context, host hardware.Host, n node, owner string) error {
+	const op = "adopt node"
+	if host.BootMAC == "" || owner == n.uuid {
 		return nil
 	}
+	if owner != "" {
+		return hardware.Errorf(hardware.Conflict, op, host.String(), "the host is Ironic's node %s (%s), but its boot MAC address %s is that of Ironic's node %s: correct the one that is wrong",
+			n.uuid, n.name, host.BootMAC, owner)
+	}
+	macs, err := i.readMACs(ctx, host, n)
+	if err != nil || len(macs) == 0 {
+		return err
+	}
+	return hardware.Errorf(hardware.Conflict, op, host.String(), "the host is Ironic's node %s (%s), whose ports have the MAC addresses %s and not the host's boot MAC address %s: "+
+		"correct the one that is wrong", n.uuid, n.name, strings.Join(macs, ", "), host.BootMAC)
+}
+
+// create creates the node of the host.
+func (i *Installer) create(ctx context.Context, service *gophercloud.ServiceClient, minor int, c call) error {
 	driver := driverOf(i.options, c.host)
 	info := maps.Clone(driver.info)
 	if minor >= minorChildren {
 		info[ownPower] = true
 	}
 	off := false
-	extra := map[string]any{extraHost: c.host.UID}
+	extra := map[string]any{extraHost: c.host.UID, extraCreated: true}
 	if c.number > 0 {
 		extra[extraAttempt], extra[extraWork], extra[extraEnrolled] = c.number, string(c.work), timeText(time.Time{})
 	}
@@ -60,9 +96,13 @@ func (i *Installer) adopt(ctx context.Context, c call) error {
 	return nil
 }
 
-// nodeOfMAC returns the UUID of the node that has a port with the host's boot MAC address, and "" when there is none.
+// nodeOfMAC returns the UUID of the node that has a port with the host's boot MAC address, and "" when there is none. A host without
+// that address has no such node: Ironic would answer with the ports of all nodes.
 func (i *Installer) nodeOfMAC(ctx context.Context, service *gophercloud.ServiceClient, host hardware.Host) (string, error) {
 	const op = "find node by MAC address"
+	if host.BootMAC == "" {
+		return "", nil
+	}
 	pages, err := ports.List(service, ports.ListOpts{Address: host.BootMAC, Fields: []string{"uuid", "node_uuid"}}).AllPages(ctx)
 	if err != nil {
 		return "", i.failed(asError(err, op, host.String()))
@@ -125,7 +165,7 @@ func (i *Installer) begin(ctx context.Context, c call, n node) error {
 		set("/extra/"+extraFrom, ""), set("/extra/"+extraOutcome, ""), set("/automated_clean", false),
 	}
 	driver := driverOf(i.options, c.host)
-	if n.name == nodeName(c.host) {
+	if n.record.isCreated {
 		operations = append(operations, driver.operations()...)
 	}
 	if minor >= minorChildren && (n.parent == "" || n.parent == n.uuid) {
@@ -208,6 +248,14 @@ func (i *Installer) prepare(ctx context.Context, c call, n node, target nodes.Ta
 		return err
 	}
 	return i.requestState(ctx, c, patched, target, install)
+}
+
+// forget removes the host from the node, which is free: its server can be registered under another UID. What says that this package has created it stays.
+func (i *Installer) forget(ctx context.Context, host hardware.Host, n node) error {
+	_, err := i.patch(ctx, host, n, "forget the host", nodes.UpdateOpts{
+		set("/extra/"+extraHost, ""), set("/extra/"+extraAttempt, 0), set("/extra/"+extraWork, ""), set("/extra/"+extraFrom, ""), set("/extra/"+extraOutcome, ""),
+	})
+	return err
 }
 
 // endMaintenance ends the maintenance that Ironic has begun because work has failed.
@@ -309,7 +357,7 @@ func (d driver) digest() [sha256.Size]byte {
 // renewCredentials gives Ironic the credentials of the BMC when they have changed, or when Ironic cannot read the BMC and nobody knows which it has. Without
 // it: a password is rotated while the node is deployed, Ironic puts the node into maintenance, and nobody sees the power of the server until the next attempt.
 func (i *Installer) renewCredentials(ctx context.Context, host hardware.Host, n node) error {
-	if n.record.host != host.UID || n.name != nodeName(host) || !isAtRest(n.state) {
+	if n.record.host != host.UID || !n.record.isCreated || !isAtRest(n.state) {
 		return nil
 	}
 	d := driverOf(i.options, host)
