@@ -48,6 +48,9 @@ type Capabilities struct {
 	// NeedsRelease is true when a host that is released without an erase needs a call of Erase with EraseNone. A service that installs keeps what it has
 	// deployed, with the config drive, which holds secrets, until it is told that the deployment ends. Without it the confirmed power-off is enough.
 	NeedsRelease bool
+	// RootDeviceHints are the hints of RootDevice that it follows. A host with another one must not be installed by it, because another disk could be
+	// overwritten.
+	RootDeviceHints []Hint
 }
 
 // Host identifies one server to an Installer.
@@ -119,15 +122,6 @@ type Image struct {
 	Checksum string
 	// Format is "raw", "raw.gz", "raw.zst" or "qcow2".
 	Format string
-}
-
-// RootDevice selects a disk. The disk must match every hint that is set.
-type RootDevice struct {
-	DeviceName   string `json:"deviceName,omitempty"`
-	SerialNumber string `json:"serialNumber,omitempty"`
-	WWN          string `json:"wwn,omitempty"`
-	Model        string `json:"model,omitempty"`
-	MinSizeBytes int64  `json:"minSizeBytes,omitempty"`
 }
 
 // ConfigDrive holds the documents of an OpenStack config drive. It holds secrets: never log it.

@@ -119,13 +119,12 @@ func (r *Reconciler) callInstaller(ctx context.Context, obs observation, host *m
 	case plan.ActionSetPower:
 		return obs.installer.SetPower(ctx, target, a.Power)
 	case plan.ActionInstall:
-		device, _ := sessions.RootDevice(host.Spec.RootDeviceHints)
 		drive, err := r.configDrive(ctx, obs, a.Attempt)
 		if err != nil {
 			return err
 		}
 		return obs.installer.Install(ctx, target, a.Attempt, hardware.InstallSpec{
-			Image: a.Image, RootDevice: device, GPUs: a.GPUs, Requirements: a.Requirements, PreviousRootDisk: a.PreviousRootDisk, AcceptedRootDisk: a.AcceptedRootDisk,
+			Image: a.Image, RootDevice: sessions.RootDevice(host.Spec.RootDeviceHints), GPUs: a.GPUs, Requirements: a.Requirements, PreviousRootDisk: a.PreviousRootDisk, AcceptedRootDisk: a.AcceptedRootDisk,
 			ConfigDrive: drive,
 		})
 	}

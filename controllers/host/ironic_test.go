@@ -44,13 +44,15 @@ func newIronicRig(t *testing.T, running *ironicserver.Server, deployInterface st
 }
 
 // registerIronic creates the BareMetalHost and its Secret.
-func (r *rig) registerIronic(s ironicServer) {
+func (r *rig) registerIronic(s ironicServer, changes ...func(*metal3.BareMetalHost)) {
 	r.t.Helper()
-	server.Create(r.t,
-		&corev1.Secret{ObjectMeta: r.meta(s.name + "-bmc"), StringData: map[string]string{"username": "root", "password": "bmc-password"}},
-		&metal3.BareMetalHost{ObjectMeta: r.meta(s.name), Spec: metal3.BareMetalHostSpec{
-			BootMACAddress: s.bootMAC(), BMC: metal3.BMCDetails{Address: fmt.Sprintf("ipmi://192.0.2.%d", s.number), CredentialsName: s.name + "-bmc"},
-		}})
+	host := &metal3.BareMetalHost{ObjectMeta: r.meta(s.name), Spec: metal3.BareMetalHostSpec{
+		BootMACAddress: s.bootMAC(), BMC: metal3.BMCDetails{Address: fmt.Sprintf("ipmi://192.0.2.%d", s.number), CredentialsName: s.name + "-bmc"},
+	}}
+	for _, change := range changes {
+		change(host)
+	}
+	server.Create(r.t, &corev1.Secret{ObjectMeta: r.meta(s.name + "-bmc"), StringData: map[string]string{"username": "root", "password": "bmc-password"}}, host)
 }
 
 func TestAHostGoesThroughItsLifeByIronic(t *testing.T) {
@@ -62,7 +64,10 @@ func TestAHostGoesThroughItsLifeByIronic(t *testing.T) {
 	r.await(s, "it is available", inState(metal3.StateAvailable))
 	running.StoreInventory(r.namespace+"~"+s.name, `{"system_vendor": {"serial_number": "SN1"}, "disks": [{"name": "/dev/sda", "serial": "S1", "size": 1000}]}`,
 		`{"pci_devices": [{"vendor_id": "10de", "product_id": "2330", "class": "030200", "bus": "0000:1b:00.0"}]}`)
-	r.edit(s, func(h *metal3.BareMetalHost) { h.Annotations = map[string]string{metal3.InspectAnnotationPrefix: ""} })
+	r.edit(s, func(h *metal3.BareMetalHost) {
+		h.Annotations = map[string]string{metal3.InspectAnnotationPrefix: "", v1alpha1.AnnotationIronicNode: r.namespace + "~" + s.name}
+		h.Spec.RootDeviceHints = &metal3.RootDeviceHints{HCTL: "0:0:0:0"} // which Ingot's own agent does not follow
+	})
 	r.await(s, "its inventory is that of Ironic", func(_ *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool {
 		i := record.Status.Inventory
 		return i != nil && i.SerialNumber == "SN1" && len(i.Disks) == 1 && len(i.NICs) == 1 && i.NICs[0].MAC == s.bootMAC() && len(i.GPUs) == 1 && i.GPUSource == v1alpha1.SourceAgent
@@ -94,6 +99,21 @@ func TestAHostGoesThroughItsLifeByIronic(t *testing.T) {
 	if steps, _ := agent.Done(); strings.Join(steps, " ") != "write_image erase_devices_metadata" {
 		t.Errorf("the agent did %v", steps)
 	}
+}
+
+func TestAHostThatNamesANodeWhichIronicLacksSaysSo(t *testing.T) {
+	running := ironicserver.Start(t, ironicserver.Options{})
+	r := newIronicRig(t, running, "fake", 250)
+	s := ironicServer{"node-1", int(ironicNumber.Add(1))}
+	r.registerIronic(s, func(h *metal3.BareMetalHost) {
+		h.Annotations = map[string]string{v1alpha1.AnnotationIronicNode: "rack-a-01"}
+	})
+	r.await(s, "the node is missing", func(_ *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool {
+		e := record.Status.Error
+		return e != nil && e.Reason == string(hardware.ReasonInstallerNotFound) && strings.Contains(e.Message, `"rack-a-01"`) && strings.Contains(e.Message, v1alpha1.AnnotationIronicNode)
+	})
+	r.edit(s, func(h *metal3.BareMetalHost) { delete(h.Annotations, v1alpha1.AnnotationIronicNode) })
+	r.await(s, "it is available", inState(metal3.StateAvailable))
 }
 
 // claimedIronic registers servers, each with an agent that does not start, and claims them one after the other.

@@ -170,6 +170,8 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 		},
 		target: target(provider, host),
 	}
+	supported := installer.Capabilities().RootDeviceHints
+	obs.facts.SupportedHints, obs.facts.Host.UnsupportedHints = supported, sessions.RootDevice(host.Spec.RootDeviceHints).HintsBeyond(supported)
 	var err error
 	if obs.facts.Places, err = r.places(ctx, provider, record); err != nil {
 		return obs, err
@@ -274,7 +276,6 @@ func bmcProblem(host *metal3.BareMetalHost, err error) *plan.Problem {
 
 // hostFacts returns the facts of the BareMetalHost that the planner decides by.
 func hostFacts(h *metal3.BareMetalHost) plan.Host {
-	_, unsupported := sessions.RootDevice(h.Spec.RootDeviceHints)
 	inspect, inspectAsked := h.Annotations[metal3.InspectAnnotationPrefix]
 	_, paused := h.Annotations[metal3.PausedAnnotation]
 	_, detached := h.Annotations[metal3.DetachedAnnotation]
@@ -283,8 +284,7 @@ func hostFacts(h *metal3.BareMetalHost) plan.Host {
 		Online: h.Spec.Online, ExternallyProvisioned: h.Spec.ExternallyProvisioned,
 		InspectionDisabled: h.InspectionDisabled(), InspectionRequested: inspectAsked && inspect == "",
 		Claimed: h.Spec.ConsumerRef != nil, HasImage: h.Spec.Image != nil && h.Spec.Image.URL != "",
-		UnsupportedHints: unsupported,
-		Erase:            h.Annotations[v1alpha1.AnnotationErase], Retry: h.Annotations[v1alpha1.AnnotationRetry], Release: h.Annotations[v1alpha1.AnnotationRelease],
+		Erase: h.Annotations[v1alpha1.AnnotationErase], Retry: h.Annotations[v1alpha1.AnnotationRetry], Release: h.Annotations[v1alpha1.AnnotationRelease],
 		Status: plan.Status{
 			State: h.Status.Provisioning.State, OperationalStatus: h.Status.OperationalStatus,
 			ErrorType: h.Status.ErrorType, ErrorMessage: h.Status.ErrorMessage, ErrorCount: h.Status.ErrorCount,

@@ -3,7 +3,8 @@ package ironic
 import (
 	"cmp"
 	"context"
-	_ "embed" // query.py
+	_ "embed" // match.py and query.py
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -68,6 +69,29 @@ func (s *Server) Kill() {
 	if s.t.Failed() {
 		s.t.Logf("end of Ironic's log:\n%s", s.logTail())
 	}
+}
+
+//go:embed match.py
+var match string
+
+// MatchDisks returns for each set of root device hints the names of the disks that fit, as Ironic's agent matches them. The disks are a list of objects in JSON as
+// an inventory of Ironic has them.
+func MatchDisks(t testing.TB, disks string, hints []map[string]any) [][]string {
+	t.Helper()
+	require.Tool(t, programs[0], Install)
+	asked, err := json.Marshal(hints)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", match, string(asked), disks).Output()
+	if err != nil {
+		t.Fatalf("match the hints %s: %v", asked, err)
+	}
+	var names [][]string
+	if err := json.Unmarshal(out, &names); err != nil {
+		t.Fatal(err)
+	}
+	return names
 }
 
 //go:embed query.py

@@ -71,6 +71,7 @@ func (i *Installer) Capabilities() hardware.Capabilities {
 		EraseModes:     []hardware.EraseMode{hardware.EraseNone, hardware.EraseMetadata, hardware.EraseFull},
 		ByteProgress:   true,
 		AgentInventory: true, DiskEvidence: true,
+		RootDeviceHints: hardware.AgentHints(),
 	}
 }
 

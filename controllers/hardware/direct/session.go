@@ -175,5 +175,8 @@ func validateSpec(host hardware.Host, spec hardware.InstallSpec) error {
 	if formats := []string{"raw", "raw.gz", "raw.zst"}; !slices.Contains(formats, spec.Image.Format) {
 		return hardware.Errorf(hardware.Unsupported, op, host.String(), "image format %q: expected one of %v", spec.Image.Format, formats)
 	}
+	if beyond := spec.RootDevice.HintsBeyond(hardware.AgentHints()); len(beyond) > 0 {
+		return hardware.Errorf(hardware.Unsupported, op, host.String(), "the agent follows no root device hints %v: another disk could be overwritten", beyond)
+	}
 	return nil
 }

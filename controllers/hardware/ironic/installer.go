@@ -33,6 +33,7 @@ func (i *Installer) Capabilities() hardware.Capabilities {
 		Formats:          formats,
 		EraseModes:       []hardware.EraseMode{hardware.EraseNone, hardware.EraseMetadata, hardware.EraseFull},
 		NeedsConfigDrive: true, NeedsRelease: true,
+		RootDeviceHints: hardware.AllHints(),
 	}
 }
 

@@ -55,39 +55,86 @@ func instanceInfo(host hardware.Host, spec hardware.InstallSpec) (map[string]any
 }
 
 // rootDevice returns Ironic's hints for the disk. https://docs.openstack.org/ironic/latest/install/advanced.html#specifying-the-disk-for-deployment-root-device-hints
+//
+// Each has its operator, because Ironic takes the beginning of a value for one otherwise. Ironic compares in lower case. It does not tell which disk it has written:
+// root_uuid_or_disk_id of a node is the UUID of a partition, and only where the image is one. So the next installation of a host without hints may go to another
+// disk, and PreviousRootDisk is only known where something else has found it.
 func rootDevice(spec hardware.InstallSpec) map[string]any {
 	hints := map[string]any{}
-	set := func(name, value string) {
+	set := func(name, operator, value string) {
 		if value != "" {
-			hints[name] = value
+			hints[name] = operator + " " + value
 		}
 	}
-	set("name", spec.RootDevice.DeviceName)
-	set("serial", spec.RootDevice.SerialNumber)
-	set("wwn", spec.RootDevice.WWN)
-	set("model", spec.RootDevice.Model)
-	if spec.RootDevice.MinSizeBytes > 0 {
+	setWWN := func(wwn string) {
+		name, value := wwnHint(wwn)
+		set(name, equal, value)
+	}
+	wanted := spec.RootDevice
+	set(nameHint(wanted.DeviceName), equal, wanted.DeviceName)
+	set("serial", equal, wanted.SerialNumber)
+	set("hctl", equal, wanted.HCTL)
+	set("wwn_with_extension", equal, wanted.WWNWithExtension)
+	set("wwn_vendor_extension", equal, wanted.WWNVendorExtension)
+	setWWN(wanted.WWN)
+	set("model", contains, wanted.Model)
+	set("vendor", contains, wanted.Vendor)
+	if wanted.Rotational != "" {
+		hints["rotational"] = wanted.Rotational
+	}
+	if wanted.MinSizeBytes > 0 {
 		const gib = 1 << 30
-		hints["size"] = ">= " + strconv.FormatInt((spec.RootDevice.MinSizeBytes+gib-1)/gib, 10)
+		hints["size"] = ">= " + strconv.FormatInt((wanted.MinSizeBytes+gib-1)/gib, 10)
 	}
 	// The disk of the installation before is the one to write, by what identifies it best. Its name may have changed since.
-	switch previous := spec.PreviousRootDisk; {
-	case spec.AcceptedRootDisk != "":
-		// It is the path, the WWN or the serial number of the disk that takes its place.
-		switch {
-		case strings.HasPrefix(spec.AcceptedRootDisk, "/dev/"):
-			set("name", spec.AcceptedRootDisk)
-		case strings.HasPrefix(spec.AcceptedRootDisk, "0x"), strings.HasPrefix(spec.AcceptedRootDisk, "eui."), strings.HasPrefix(spec.AcceptedRootDisk, "naa."):
-			set("wwn", spec.AcceptedRootDisk)
-		default:
-			set("serial", spec.AcceptedRootDisk)
-		}
+	switch previous, accepted := spec.PreviousRootDisk, spec.AcceptedRootDisk; {
+	case strings.HasPrefix(accepted, "/dev/"):
+		set(nameHint(accepted), equal, accepted)
+	case hasWWNPrefix(accepted):
+		setWWN(accepted)
+	case accepted != "":
+		set("serial", equal, accepted)
 	case previous.WWN != "":
-		set("wwn", previous.WWN)
+		setWWN(previous.WWN)
 	case previous.SerialNumber != "":
-		set("serial", previous.SerialNumber)
+		set("serial", equal, previous.SerialNumber)
 	}
 	return hints
+}
+
+// Operators of Ironic's hints.
+const (
+	equal    = "s=="
+	contains = "<in>"
+)
+
+// nameHint returns Ironic's hint for the path of a disk. Its agent knows a path below by-path beside the name that the kernel gives.
+func nameHint(path string) string {
+	if strings.HasPrefix(path, "/dev/disk/by-path/") {
+		return "by_path"
+	}
+	return "name"
+}
+
+// wwnPrefixes are those of a WWN as Ironic's inventory and Ingot's own agent have it.
+var wwnPrefixes = []string{"0x", "naa.", "eui."}
+
+func hasWWNPrefix(text string) bool {
+	return slices.ContainsFunc(wwnPrefixes, func(prefix string) bool { return strings.HasPrefix(strings.ToLower(text), prefix) })
+}
+
+// wwnHint returns Ironic's hint for a WWN: its attribute wwn ends after 16 digits where the vendor has an extension, and wwn_with_extension has them all. The
+// inventory has the longer one. Without it: the WWN that the inventory shows is taken for a hint, and no disk has it.
+func wwnHint(wwn string) (name, value string) {
+	value = strings.ToLower(wwn)
+	if rest, isNAA := strings.CutPrefix(value, "naa."); isNAA {
+		value = "0x" + rest // as udev writes it
+	}
+	const shortest = len("0x") + 16
+	if strings.HasPrefix(value, "0x") && len(value) > shortest {
+		return "wwn_with_extension", value
+	}
+	return "wwn", value
 }
 
 // configDrive returns the documents as Ironic takes them.

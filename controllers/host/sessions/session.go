@@ -1,7 +1,7 @@
 package sessions
 
 import (
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,7 +33,7 @@ func session(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Se
 	}
 	if s.Operation == hardware.OpInstall {
 		s.GPUs, s.Requirements = inventory.RequiredGPUs(w.GPUs), inventory.Requirements(w.Hardware, w.Image)
-		s.RootDevice, _ = RootDevice(host.Spec.RootDeviceHints)
+		s.RootDevice = RootDevice(host.Spec.RootDeviceHints)
 		s.PreviousRootDisk, s.AcceptedRootDisk = inventory.HardwareDisk(w.PreviousRootDisk), w.AcceptedRootDisk
 	}
 	a := record.Status.Progress()
@@ -198,24 +198,18 @@ func microTime(t time.Time) *metav1.MicroTime {
 	return &out
 }
 
-// RootDevice returns Metal3's root device hints for the agent, and the names of the hints that the agent does not support. A host with
-// such a hint must not be installed, because another disk could be overwritten.
-func RootDevice(hints *metal3.RootDeviceHints) (hardware.RootDevice, []string) {
+// RootDevice returns Metal3's root device hints.
+func RootDevice(hints *metal3.RootDeviceHints) hardware.RootDevice {
 	if hints == nil {
-		return hardware.RootDevice{}, nil
+		return hardware.RootDevice{}
 	}
-	var unsupported []string
-	for name, set := range map[string]bool{
-		"hctl": hints.HCTL != "", "vendor": hints.Vendor != "", "wwnWithExtension": hints.WWNWithExtension != "",
-		"wwnVendorExtension": hints.WWNVendorExtension != "", "rotational": hints.Rotational != nil,
-	} {
-		if set {
-			unsupported = append(unsupported, name)
-		}
-	}
-	slices.Sort(unsupported)
-	return hardware.RootDevice{
-		DeviceName: hints.DeviceName, SerialNumber: hints.SerialNumber, WWN: hints.WWN, Model: hints.Model,
+	device := hardware.RootDevice{
+		DeviceName: hints.DeviceName, SerialNumber: hints.SerialNumber, WWN: hints.WWN, Model: hints.Model, HCTL: hints.HCTL, Vendor: hints.Vendor,
+		WWNWithExtension: hints.WWNWithExtension, WWNVendorExtension: hints.WWNVendorExtension,
 		MinSizeBytes: int64(hints.MinSizeGigabytes) << 30, // Ironic, which Metal3 passes the number to, counts in GiB
-	}, unsupported
+	}
+	if hints.Rotational != nil {
+		device.Rotational = strconv.FormatBool(*hints.Rotational)
+	}
+	return device
 }

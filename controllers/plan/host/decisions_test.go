@@ -92,7 +92,7 @@ func TestAClaimedHostIsInstalledWithTheImageOfItsMachine(t *testing.T) {
 			}},
 		{name: "a recorded installation is requested", facts: facts(metal3.StateProvisioning, off).claimed().attempted(2, hardware.OpInstall, running, ""), state: metal3.StateProvisioning, action: ActionInstall},
 		{name: "root device hints that the installer does not support prevent an installation",
-			facts: facts(metal3.StateProvisioning, off).claimed().with(func(f *Facts) { f.Host.UnsupportedHints = []string{"hctl"} }),
+			facts: facts(metal3.StateProvisioning, off).claimed().with(func(f *Facts) { f.Host.UnsupportedHints, f.SupportedHints = []string{"hctl"}, hardware.AgentHints() }),
 			state: metal3.StateProvisioning, error: metal3.ProvisioningError, message: "RootDeviceHintsUnsupported: spec.rootDeviceHints has hctl"},
 		{name: "a successful installation provisions the host and says what is on it",
 			facts: facts(metal3.StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, succeeded, ""), state: metal3.StateProvisioned,

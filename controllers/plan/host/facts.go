@@ -63,6 +63,8 @@ type Facts struct {
 	ErasePolicy v1alpha1.EraseMode
 	// Inspector is who looks at the hardware of a host before it is available; SourceBMC or empty: the BMC alone.
 	Inspector v1alpha1.InventorySource
+	// SupportedHints are the root device hints that the installer follows.
+	SupportedHints []hardware.Hint
 	// NeedsConfigDrive is true when the installer must have the config drive to begin an installation.
 	NeedsConfigDrive bool
 	// NeedsRelease is true when the installer must be told of a release without an erase.

@@ -210,8 +210,16 @@ func (p *planner) refuseRootDeviceHints() result {
 		return done
 	}
 	p.setError(metal3.ProvisioningError, "RootDeviceHintsUnsupported", fmt.Sprintf("spec.rootDeviceHints has %s, which the installer cannot follow: "+
-		"select the disk by deviceName, serialNumber, wwn, model or minSizeGigabytes", strings.Join(p.Host.UnsupportedHints, ", ")))
+		"select the disk by %s", strings.Join(p.Host.UnsupportedHints, ", "), hintNames(p.SupportedHints)))
 	return waitResult("other root device hints", p.idleInterval())
+}
+
+func hintNames(hints []hardware.Hint) string {
+	names := make([]string, len(hints))
+	for i, hint := range hints {
+		names[i] = string(hint)
+	}
+	return strings.Join(names, ", ")
 }
 
 // powerOffBeforeErase waits for the confirmed power-off before an erase begins. Without it: the tenant's system still runs while its disks are

@@ -35,7 +35,7 @@ var (
 		Installer: hardware.Capabilities{
 			Formats:      []string{"raw", "raw.gz", "raw.zst"},
 			EraseModes:   []hardware.EraseMode{hardware.EraseNone, hardware.EraseMetadata, hardware.EraseFull},
-			ByteProgress: true, AgentInventory: true, DiskEvidence: true,
+			ByteProgress: true, AgentInventory: true, DiskEvidence: true, RootDeviceHints: hardware.AgentHints(),
 		},
 	}
 	Ironic = Kind{
@@ -43,7 +43,7 @@ var (
 		Installer: hardware.Capabilities{
 			Formats:          []string{"raw", "qcow2"},
 			EraseModes:       []hardware.EraseMode{hardware.EraseNone, hardware.EraseMetadata, hardware.EraseFull},
-			NeedsConfigDrive: true, NeedsRelease: true,
+			NeedsConfigDrive: true, NeedsRelease: true, RootDeviceHints: hardware.AllHints(),
 		},
 	}
 	Metal3 = Kind{
@@ -51,7 +51,7 @@ var (
 		Installer: hardware.Capabilities{
 			Formats:          []string{"raw", "qcow2"},
 			EraseModes:       []hardware.EraseMode{hardware.EraseNone, hardware.EraseMetadata},
-			NeedsConfigDrive: true,
+			NeedsConfigDrive: true, RootDeviceHints: hardware.AllHints(),
 		},
 	}
 )
@@ -92,6 +92,7 @@ func Table() string {
 		cell  func(Kind) string
 	}{
 		{"image formats", func(k Kind) string { return strings.Join(k.Installer.Formats, ", ") }},
+		{"root device hints", rootDeviceHints},
 		{"erase modes", eraseModes},
 		{"evidence of an erase for each disk", func(k Kind) string { return yesNo(k.Installer.DiskEvidence) }},
 		{"a full erase lets a host go to another tenant", func(k Kind) string {
@@ -129,6 +130,18 @@ func eraseModes(k Kind) string {
 	names := make([]string, len(k.Installer.EraseModes))
 	for i, mode := range k.Installer.EraseModes {
 		names[i] = string(mode)
+	}
+	return strings.Join(names, ", ")
+}
+
+// rootDeviceHints returns all, or the names of those that the kind follows.
+func rootDeviceHints(k Kind) string {
+	if len(k.Installer.RootDeviceHints) == len(hardware.AllHints()) {
+		return "all of Metal3"
+	}
+	names := make([]string, len(k.Installer.RootDeviceHints))
+	for i, hint := range k.Installer.RootDeviceHints {
+		names[i] = string(hint)
 	}
 	return strings.Join(names, ", ")
 }
