@@ -124,6 +124,8 @@ type rig struct {
 	ways []v1alpha1.BootWay
 	// ironic is that of the NodeProvider; nil: it is a redfish one.
 	ironic *v1alpha1.IronicProvider
+	// gracefulOff is Ironic's; 0: as by default.
+	gracefulOff time.Duration
 	// bootTimeout is how long a server may take to load the agent; 0: as by default.
 	bootTimeout time.Duration
 	// log gets what the process logs; nil: nothing is logged.
@@ -278,6 +280,7 @@ func (r *rig) installers(options direct.Options) host.Installers {
 	if r.ironic != nil {
 		installer = ironic.New(ironic.Options{
 			Endpoint: r.ironic.Endpoint, HardwareType: r.ironic.HardwareType, DeployInterface: r.ironic.DeployInterface, ListAge: 100 * time.Millisecond, Log: r.logger(),
+			DeployKernel: r.ironic.DeployKernel, DeployRamdisk: r.ironic.DeployRamdisk, Timeouts: hardware.Timeouts{GracefulOff: r.gracefulOff},
 		})
 	}
 	return func(*v1alpha1.NodeProvider) hardware.Installer { return installer }

@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
@@ -29,18 +30,25 @@ func (p *planner) waitForTurn(a v1alpha1.WantedAttempt) result {
 	return waitResult(fmt.Sprintf("its turn, place %d", place), interval)
 }
 
-// postponeDeadline gives an attempt its whole time again while the installer has not begun it, because it works on as many hosts as it may. Without it:
-// somebody else uses the installer too, it refuses for an hour, and the attempt fails by its deadline.
+// postponeDeadline gives an attempt its whole time again while the installer has not begun it, because it works on as many hosts as it may, and while the
+// installer is a service that cannot be asked. Without it: somebody else uses Ironic too, it refuses for an hour, or it is down for an hour, and the attempts
+// on all its hosts fail by their deadlines.
 func (p *planner) postponeDeadline() {
 	w := p.d.Record.Wanted
 	status := p.attemptStatus(w)
-	if !w.IsOpen() || status == nil || !status.IsRefusedByLimit {
+	isRefused := status != nil && status.IsRefusedByLimit
+	if !w.IsOpen() || !isRefused && !p.isInstallerSilent() {
 		return
 	}
 	limit := p.timeLimit(*w)
 	if w.Deadline.Sub(p.Now) < limit/2 {
 		w.Deadline = microTime(p.Now.Add(limit))
 	}
+}
+
+// isInstallerSilent reports whether the installer is a service that does not say what became of the attempt, which is no fault of the host.
+func (p planner) isInstallerSilent() bool {
+	return p.Problem != nil && slices.Contains([]string{v1alpha1.ReasonInstallerUnreachable, v1alpha1.ReasonInstallerBusy, v1alpha1.ReasonInstallerUnauthorized}, p.Problem.Reason)
 }
 
 // BeginsLimitedAttempt returns the operation of the attempt that the Decision begins, if its installer limits on how many hosts it does that.
