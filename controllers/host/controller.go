@@ -35,8 +35,8 @@ import (
 //+kubebuilder:rbac:groups="",resources=secrets,verbs=get,roleName=ingot-manager-hosts
 //+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// defaultWorkers is the number of workers where Reconciler.Workers is 0. It is high because a worker mostly waits for a BMC.
-const defaultWorkers = 64
+// DefaultWorkers is the number of workers where Reconciler.Workers is 0. It is high because a worker mostly waits for a BMC.
+const DefaultWorkers = 64
 
 // Installers returns the Installer of a NodeProvider that Ingot serves itself. Every call for one NodeProvider returns the same, until its spec changes.
 type Installers func(provider *v1alpha1.NodeProvider) hardware.Installer
@@ -65,7 +65,7 @@ type Reconciler struct {
 	Jitter func() float64
 	// Timeouts are the time limits of the work on hosts.
 	Timeouts plan.Timeouts
-	// Workers is how many hosts are reconciled at the same time; 0: 64. Hosts whose BMCs may not answer use a part of them.
+	// Workers is how many hosts are reconciled at the same time; 0: DefaultWorkers. Hosts whose BMCs may not answer use a part of them.
 	Workers int
 
 	generations generations
@@ -75,7 +75,7 @@ type Reconciler struct {
 }
 
 // workers returns how many hosts are reconciled at the same time.
-func (r *Reconciler) workers() int { return cmp.Or(r.Workers, defaultWorkers) }
+func (r *Reconciler) workers() int { return cmp.Or(r.Workers, DefaultWorkers) }
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {

@@ -101,8 +101,8 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 		}), builder.WithPredicates(nodeTypeChanged)).
 		Watches(&v1alpha1.NodeQuota{}, handler.EnqueueRequestsFromMapFunc(r.quotaToMachines), builder.WithPredicates(quotaGaveWay)).
 		// The cache may have the NodeType that names a revision before it has the revision.
-		Watches(&v1alpha1.NodeTypeRevision{}, handler.EnqueueRequestsFromMapFunc(r.revisionToMachines)).
-		Watches(&v1alpha1.NodeTypeRendering{}, handler.EnqueueRequestsFromMapFunc(r.renderingToMachines)).
+		Watches(&v1alpha1.NodeTypeRevision{}, handler.EnqueueRequestsFromMapFunc(r.revisionToMachines), builder.WithPredicates(revisionChanged)).
+		Watches(&v1alpha1.NodeTypeRendering{}, handler.EnqueueRequestsFromMapFunc(r.renderingToMachines), builder.WithPredicates(revisionChanged)).
 		WatchesRawSource(&r.shares).
 		WatchesRawSource(r.Tenants.NodeSource(name, r.nodeToMachine)).
 		WatchesRawSource(r.Tenants.TenantSource(name, func(tenant types.NamespacedName) []reconcile.Request {
@@ -202,6 +202,10 @@ var nodeTypeChanged = step.OnUpdate(func(before, after *v1alpha1.NodeType) bool 
 	return before.Generation != after.Generation || before.Status.Stable() != after.Status.Stable() ||
 		before.Status.Target() != after.Status.Target() || step.NotReadyReason(before.Status.Conditions) != step.NotReadyReason(after.Status.Conditions)
 })
+
+// revisionChanged leaves out updates of the status of a NodeTypeRevision or a NodeTypeRendering, which only counts who uses it. Without it: two hundred Machines
+// are ordered, every second another count is written, each write has all of them reconciled, and each of these reads the Secret of its claim.
+var revisionChanged = predicate.GenerationChangedPredicate{}
 
 // hostRecordChanged lets an update of a HostRecord through unless only the number of written bytes differs within a section
 // of the image, which a Machine's status does not show.

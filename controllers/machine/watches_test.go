@@ -27,6 +27,9 @@ func TestCountsAndBytesConcernNoMachineAndReasonsDo(t *testing.T) {
 	record := func(step string, bytes int64) *v1alpha1.HostRecord {
 		return &v1alpha1.HostRecord{Status: v1alpha1.HostRecordStatus{Attempt: &v1alpha1.HostAttempt{State: "Running", Step: step, DoneBytes: bytes, TotalBytes: 800}}}
 	}
+	revision := func(generation int64, users int32) *v1alpha1.NodeTypeRevision {
+		return &v1alpha1.NodeTypeRevision{ObjectMeta: metav1.ObjectMeta{Generation: generation}, Status: v1alpha1.NodeTypeRevisionStatus{UsedBy: &v1alpha1.UsedBy{Count: users}}}
+	}
 	for sentence, c := range map[string]struct {
 		which         predicate.Predicate
 		before, after client.Object
@@ -34,6 +37,8 @@ func TestCountsAndBytesConcernNoMachineAndReasonsDo(t *testing.T) {
 	}{
 		"a NodeType counts another host":     {nodeTypeChanged, nodeType(1, "DriverMissing"), nodeType(2, "DriverMissing"), false},
 		"a NodeType lacks something else":    {nodeTypeChanged, nodeType(1, "DriverMissing"), nodeType(1, "OSImageNotFound"), true},
+		"another Machine uses a revision":    {revisionChanged, revision(1, 1), revision(1, 2), false},
+		"a revision is being deleted":        {revisionChanged, revision(1, 1), revision(2, 1), true},
 		"a few more bytes are on the disk":   {hostRecordChanged, record("Writing", 10), record("Writing", 390), false},
 		"half of the image is on the disk":   {hostRecordChanged, record("Writing", 390), record("Writing", 400), true},
 		"the installation is a step further": {hostRecordChanged, record("Writing", 800), record("Verifying", 800), true},

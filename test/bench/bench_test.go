@@ -73,6 +73,9 @@ func TestFlagsThatMakeNoSenseAreRefused(t *testing.T) {
 			t.Errorf("%q: no error", args)
 		}
 	}
+	if o, err := parseFlags([]string{"-provider", "ironic"}); err != nil || o.machines != 200 {
+		t.Errorf("got %+v, %v", o, err)
+	}
 	if o, err := parseFlags(nil); err != nil || o.machines != 1000 || o.steady != 10*time.Minute {
 		t.Errorf("got %+v, %v", o, err)
 	}

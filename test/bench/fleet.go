@@ -67,7 +67,7 @@ func (f *fleet) run(ctx context.Context) error {
 	if err := f.startManager(ctx); err != nil {
 		return err
 	}
-	if f.pids, err = f.waitForProcesses(ctx); err != nil {
+	if f.pids, err = waitForProcesses(ctx, f.findProcesses); err != nil {
 		return err
 	}
 	if f.started, err = f.takeSample(); err != nil {
@@ -117,11 +117,11 @@ func (f *fleet) admitMachines(ctx context.Context) error {
 const startLimit = 10 * time.Second
 
 // waitForProcesses finds the processes, and tries again while one of them has not got its command line yet.
-func (f *fleet) waitForProcesses(ctx context.Context) (map[string]int, error) {
+func waitForProcesses(ctx context.Context, find func() (map[string]int, error)) (map[string]int, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	for {
-		found, err := f.findProcesses()
+		found, err := find()
 		if err == nil {
 			return found, nil
 		}
@@ -135,12 +135,24 @@ func (f *fleet) waitForProcesses(ctx context.Context) (map[string]int, error) {
 
 // findProcesses returns the PIDs of the processes, which it recognizes by their command lines.
 func (f *fleet) findProcesses() (map[string]int, error) {
+	out, err := findChildren(map[string]string{manager: managerSign, management: managementSign, tenant: tenantSign})
+	if err == nil {
+		out[rackName] = f.rack.cmd.Process.Pid
+	}
+	return out, err
+}
+
+// Signs by which the command lines of processes are recognized.
+const managerSign, managementSign, tenantSign = managerProgram + " --config", "/management ", "/" + tenantName + " "
+
+// findChildren returns the PIDs of this process and of its children with the signs, by their names.
+func findChildren(signs map[string]string) (map[string]int, error) {
 	all, err := childProcesses(os.DirFS("/proc"), os.Getpid())
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]int{benchmark: os.Getpid(), rackName: f.rack.cmd.Process.Pid}
-	for name, sign := range map[string]string{manager: managerProgram + " --config", management: "/management ", tenant: "/" + tenantName + " "} {
+	out := map[string]int{benchmark: os.Getpid()}
+	for name, sign := range signs {
 		for pid, line := range all {
 			if strings.Contains(line, sign) {
 				out[name] = pid

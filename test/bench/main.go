@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -24,7 +25,10 @@ type options struct {
 }
 
 // Values of -provider.
-const providerRedfish, providerMetal3 = "redfish", "metal3"
+const providerRedfish, providerMetal3, providerIronic = "redfish", "metal3", "ironic"
+
+// defaultMachines are the numbers of Machines where -machines is 0.
+var defaultMachines = map[string]int{providerRedfish: 1000, providerMetal3: 1000, providerIronic: 200}
 
 func main() { os.Exit(run(os.Args)) }
 
@@ -53,29 +57,35 @@ func run(args []string) int {
 func parseFlags(args []string) (options, error) {
 	var o options
 	set := flag.NewFlagSet("ingot-bench", flag.ContinueOnError)
-	set.IntVar(&o.machines, "machines", 1000, "servers and `Machines`, a third each as whole GPUs, as MIG and by DRA")
-	set.DurationVar(&o.steady, "steady", 10*time.Minute, "how long to watch the fleet after the last Machine is Ready; 0: not at all")
+	set.IntVar(&o.machines, "machines", 0, "servers and `Machines`, a third each as whole GPUs, as MIG and by DRA; 0: 1000, and with -provider ironic 200, all without GPUs")
+	set.DurationVar(&o.steady, "steady", 10*time.Minute, "how long to watch the fleet after the last Machine is Ready; 0: not at all, as with -provider ironic")
 	set.DurationVar(&o.timeout, "timeout", 30*time.Minute, "how long the Machines may take")
 	set.StringVar(&o.dir, "dir", "", "`folder` for disks, logs and profiles, which is kept; empty: one that is removed, unless the run fails")
 	set.BoolVar(&o.profile, "profile", false, "keep CPU profiles of manager and rack, and a heap profile of the manager; needs -dir")
 	set.IntVar(&o.tenantQPS, "tenant-qps", 0, "the manager's limit of requests a `second` to one tenant; 0: its default")
-	set.StringVar(&o.provider, "provider", providerRedfish, "`who` installs the servers: redfish, which is the manager, or metal3, a baremetal-operator in the process of the rack")
+	set.StringVar(&o.provider, "provider", providerRedfish, "`who` installs the servers: redfish, which is the manager, metal3, a baremetal-operator in the process of the rack, or ironic, an Ironic that is compared with a bare loop")
 	if err := set.Parse(args); err != nil {
 		return o, err
 	}
+	o.machines = cmp.Or(o.machines, defaultMachines[o.provider])
+	return o, checkOptions(o, set)
+}
+
+// checkOptions returns an error for flags that make no sense.
+func checkOptions(o options, set *flag.FlagSet) error {
 	switch {
 	case set.NArg() > 0:
-		return o, fmt.Errorf("unexpected argument %q", set.Arg(0))
+		return fmt.Errorf("unexpected argument %q", set.Arg(0))
+	case defaultMachines[o.provider] == 0:
+		return fmt.Errorf("-provider %s: expected %s, %s or %s", o.provider, providerRedfish, providerMetal3, providerIronic)
 	case o.machines < 3 || o.machines > 5000:
-		return o, fmt.Errorf("-machines %d: expected 3 to 5000", o.machines)
+		return fmt.Errorf("-machines %d: expected 3 to 5000", o.machines)
 	case o.steady < 0 || o.timeout <= 0 || o.tenantQPS < 0:
-		return o, errors.New("-steady, -timeout and -tenant-qps: expected no negative number")
-	case o.provider != providerRedfish && o.provider != providerMetal3:
-		return o, fmt.Errorf("-provider %s: expected %s or %s", o.provider, providerRedfish, providerMetal3)
+		return errors.New("-steady, -timeout and -tenant-qps: expected no negative number")
 	case o.profile && o.dir == "":
-		return o, errors.New("-profile: give -dir too, for the profiles would be removed")
+		return errors.New("-profile: give -dir too, for the profiles would be removed")
 	}
-	return o, nil
+	return nil
 }
 
 // measure runs the benchmark and writes its report.
@@ -91,9 +101,14 @@ func measure(ctx context.Context, args []string) (err error) {
 		}
 	}
 	f := newFleet(o, dir, os.Stderr)
+	run, writeReport, stop := f.run, f.writeReport, f.stop
+	if o.provider == providerIronic {
+		c := &comparison{fleet: f}
+		run, writeReport, stop = c.run, c.writeReport, c.stop
+	}
 	defer func() {
 		// Disks and images are large; the logs are needed to explain a failure.
-		err = errors.Join(err, f.stop(), f.env.RemoveAllButLogs())
+		err = errors.Join(err, stop(), f.env.RemoveAllButLogs())
 		switch {
 		case err != nil:
 			err = fmt.Errorf("%w; logs of all processes: %s", err, dir)
@@ -101,10 +116,10 @@ func measure(ctx context.Context, args []string) (err error) {
 			err = os.RemoveAll(dir)
 		}
 	}()
-	if err := f.run(ctx); err != nil {
+	if err := run(ctx); err != nil {
 		return err
 	}
-	return f.writeReport(os.Stdout)
+	return writeReport(os.Stdout)
 }
 
 // logProgress writes a line about the progress of the run.

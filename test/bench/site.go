@@ -106,7 +106,7 @@ func (f *fleet) applySamples(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	image, err := f.packImage(ctx)
+	image, err := f.packImage(ctx, f.rack.ready.Images)
 	if err != nil {
 		return err
 	}
@@ -163,20 +163,20 @@ func (f *fleet) adaptProvider(objects []*unstructured.Unstructured) error {
 	return environment.SetField(objects, "NodeProvider", map[string]any{}, "spec", "metal3")
 }
 
-// packImage packs the image into the directory that the rack serves, and returns the spec of its OSImage.
-func (f *fleet) packImage(ctx context.Context) (map[string]any, error) {
+// packImage packs the image into the directory that is served at the URL, and returns the spec of its OSImage.
+func (f *fleet) packImage(ctx context.Context, served string) (map[string]any, error) {
 	tree := filepath.Join(f.env.Dir, "tree")
 	if err := environment.WriteTree(tree, incompressibleSize); err != nil {
 		return nil, err
 	}
 	packed, err := pack.Pack(ctx, pack.Options{
-		Dir: tree, Output: filepath.Join(f.env.Dir, "images"), Name: imageName, URLBase: f.rack.ready.Images, RootOwned: true, Size: imageSize, NoESP: true,
+		Dir: tree, Output: filepath.Join(f.env.Dir, "images"), Name: imageName, URLBase: served, RootOwned: true, Size: imageSize, NoESP: true,
 	})
 	if err != nil {
 		return nil, err
 	}
 	f.image = packed
-	if f.options.provider == providerMetal3 {
+	if f.options.provider != providerRedfish {
 		if packed.OSImage, err = environment.DecompressImage(packed); err != nil {
 			return nil, err
 		}

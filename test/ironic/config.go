@@ -22,6 +22,8 @@ type Options struct {
 	AgentDir string
 	// Root is the directory of another system whose Ironic is run, which needs root; empty: this system's. It is for the Ironic of another release of Debian.
 	Root string
+	// HasOwnIntervals leaves Ironic's own intervals of power synchronization and its own retries on a locked node; false: those that let a test wait briefly.
+	HasOwnIntervals bool
 	// AgentTimeout is how many seconds Ironic waits for an agent that says nothing; 0: its own, half an hour.
 	AgentTimeout int
 	// PowerSync is how many seconds lie between two looks of Ironic at the power of its nodes; 0: a few, because a test waits for it.
@@ -43,7 +45,7 @@ type settings struct {
 	FilesDir          string
 }
 
-// config is Ironic's configuration. The management interface of fake-hardware knows no boot
+// config is Ironic's configuration. Power synchronization is frequent unless HasOwnIntervals, because a test waits for it. The management interface of fake-hardware knows no boot
 // from a disk, which ends a deployment by an agent: noop takes its place.
 var config = template.Must(template.New("ironic.conf").Parse(`[DEFAULT]
 auth_strategy={{.Auth}}
@@ -117,10 +119,11 @@ deploy_kernel=file://{{.AgentDir}}/vmlinuz
 deploy_ramdisk=file://{{.AgentDir}}/agent.cpio.zst
 bootloader=file://{{.AgentDir}}/bootloader.img{{end}}
 automated_clean=true
+{{- if not .HasOwnIntervals}}
 sync_power_state_interval={{or .PowerSync 5}}
+node_locked_retry_attempts=1{{end}}
 {{- if .AdoptsPower}}
 force_power_state_during_sync=false{{end}}
-node_locked_retry_attempts=1
 {{- if .MaxDeploys}}
 max_concurrent_deploy={{.MaxDeploys}}{{end}}
 {{- if .MaxCleans}}
