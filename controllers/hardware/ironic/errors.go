@@ -68,7 +68,7 @@ func asSecretError(err error, op, target string, secrets ...string) error {
 		return asError(err, op, target)
 	}
 	fault := faultOf(response.Body)
-	if !slices.ContainsFunc(secrets, func(secret string) bool { return mayRepeat(fault, secret) }) {
+	if !slices.ContainsFunc(secrets, func(secret string) bool { return hasPartOf(fault, secret) }) {
 		return asError(err, op, target)
 	}
 	return hardware.Errorf(kindOf(response.Actual, fault), op, target,
@@ -78,8 +78,8 @@ func asSecretError(err error, op, target string, secrets ...string) error {
 // minRun is the length of a run of letters and digits in a secret from which on its occurrence in a text is no accident.
 const minRun = 6
 
-// mayRepeat reports whether the text may have the secret or a part of it, whatever quotes its other characters.
-func mayRepeat(text, secret string) bool {
+// hasPartOf reports whether the text may have the secret or a part of it, whatever quotes its other characters.
+func hasPartOf(text, secret string) bool {
 	if secret == "" {
 		return false
 	}

@@ -43,15 +43,9 @@ func (i *Installer) Observe(ctx context.Context, host hardware.Host) (hardware.O
 	if err != nil {
 		return hardware.Observation{Power: hardware.PowerUnknown}, named(err)
 	}
-	observation := hardware.Observation{Power: powerOf(n), IsPowerRemembered: true, PowerAskedAt: i.powers.askedAt(host.UID)}
-	if isRecordOf(n, host) {
-		observation.Attempt = statusOf(n)
-	}
-	if host.IsLeaving && n.record.host != "" && isRecordOf(n, host) && isFree(n.state) {
+	observation := hardware.Observation{Power: powerOf(n), IsPowerRemembered: true, PowerAskedAt: i.powers.askedAt(host.UID), Attempt: i.attemptOf(n, host)}
+	if host.IsLeaving && observation.Attempt != nil && isFree(n.state) {
 		return observation, named(i.forget(ctx, host, n))
-	}
-	if a := observation.Attempt; a != nil && a.State == hardware.AttemptRunning && !n.isBegun() {
-		a.IsRefusedByLimit = i.refused.hasHost(host.UID)
 	}
 	if observation.Inventory, err = i.inventory(ctx, host, n, observation.Attempt); err != nil {
 		observation.Attempt = nil // the inspection ends with its inventory
@@ -65,6 +59,18 @@ func (i *Installer) Observe(ctx context.Context, host hardware.Host) (hardware.O
 		return observation, trouble
 	}
 	return observation, nil
+}
+
+// attemptOf returns the status of the host's attempt; nil: its node carries none.
+func (i *Installer) attemptOf(n node, host hardware.Host) *hardware.AttemptStatus {
+	if !isRecordOf(n, host) {
+		return nil
+	}
+	status := statusOf(n)
+	if status != nil && status.State == hardware.AttemptRunning && !n.isBegun() {
+		status.IsRefusedByLimit = i.refused.hasHost(host.UID)
+	}
+	return status
 }
 
 // Inspect implements hardware.Installer. Ironic decides who reads the inventory, by the inspect interface of the node.

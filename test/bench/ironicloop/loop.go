@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -98,22 +99,10 @@ func (l *Loop) run(ctx context.Context, uuids map[string]bool, step func(Node) n
 		if err != nil {
 			return err
 		}
-		done := 0
-		for _, n := range all {
-			if !uuids[n.UUID] || busy[n.UUID] {
-				continue
-			}
-			switch s := step(n); {
-			case s.err != nil:
-				return s.err
-			case s.isDone:
-				done++
-			case s.request != nil:
-				b.begin(ctx, n.UUID, s.request)
-			}
-		}
-		if done == len(uuids) {
-			return nil
+		idle := slices.DeleteFunc(all, func(n Node) bool { return !uuids[n.UUID] || busy[n.UUID] })
+		done, err := b.advance(ctx, idle, step)
+		if err != nil || done == len(uuids) {
+			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -131,6 +120,21 @@ type board struct {
 	mu   sync.Mutex
 	busy map[string]bool
 	errs []error
+}
+
+// advance begins the next request of each node, and returns how many nodes need none.
+func (b *board) advance(ctx context.Context, idle []Node, step func(Node) next) (done int, err error) {
+	for _, n := range idle {
+		switch s := step(n); {
+		case s.err != nil:
+			return done, s.err
+		case s.isDone:
+			done++
+		case s.request != nil:
+			b.begin(ctx, n.UUID, s.request)
+		}
+	}
+	return done, nil
 }
 
 // atWork returns the nodes of which something is being requested now: a list that begins now does not tell what came of it.
