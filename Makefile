@@ -127,7 +127,7 @@ e2e: programs boot node-image ## Install a virtual server with real firmware by 
 
 .PHONY: e2e-all
 e2e-all: programs boot boot-arm64 node-image ironic-agent ironic-29 ## Run every test of virtual servers and of Ironic, also those that .ci/run leaves out.
-	@INGOT_REQUIRE=all INGOT_E2E=all go test -count=1 -v -timeout 20m -run 'TestAgainst' ./controllers/hardware/ironic
+	@INGOT_REQUIRE=all INGOT_E2E=all go test -count=1 -v -timeout 40m -run 'TestAgainst|TestAFleet|TestIronicDies' ./controllers/hardware/ironic
 	@INGOT_REQUIRE=all INGOT_E2E=all go test -count=1 -v -timeout 90m ./test/vm $(ARGS)
 
 .PHONY: unit

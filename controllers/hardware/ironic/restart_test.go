@@ -48,6 +48,7 @@ type stage struct {
 }
 
 func TestIronicDiesInEveryStateOfANode(t *testing.T) {
+	needAllOfTheMachine(t)
 	t.Parallel()
 	running := server.Start(t, server.Options{AgentTimeout: heldFor})
 	nodes := map[string]*held{}
