@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -17,10 +18,16 @@ import (
 	ironicserver "github.com/ingot-dev/ingot/test/ironic"
 )
 
-// ironicServer is a server that only a node of Ironic stands for, with the number of its MAC address.
+// ironicServer is a server that only a node of Ironic stands for, with the number of its MAC address. Its BMC has an address of nobody, unless it has its own.
 type ironicServer struct {
-	name   string
-	number int
+	name    string
+	number  int
+	address string
+}
+
+// newIronicServer returns a server that no other test has.
+func newIronicServer(name string) ironicServer {
+	return ironicServer{name: name, number: int(ironicNumber.Add(1))}
 }
 
 // ironicNumber is the number of the last ironicServer: no two hosts are one server.
@@ -46,19 +53,27 @@ func newIronicRig(t *testing.T, running *ironicserver.Server, deployInterface st
 // registerIronic creates the BareMetalHost and its Secret.
 func (r *rig) registerIronic(s ironicServer, changes ...func(*metal3.BareMetalHost)) {
 	r.t.Helper()
-	host := &metal3.BareMetalHost{ObjectMeta: r.meta(s.name), Spec: metal3.BareMetalHostSpec{
-		BootMACAddress: s.bootMAC(), BMC: metal3.BMCDetails{Address: fmt.Sprintf("ipmi://192.0.2.%d", s.number), CredentialsName: s.name + "-bmc"},
-	}}
+	host := r.ironicHost(s)
 	for _, change := range changes {
 		change(host)
 	}
-	server.Create(r.t, &corev1.Secret{ObjectMeta: r.meta(s.name + "-bmc"), StringData: map[string]string{"username": "root", "password": "bmc-password"}}, host)
+	server.Create(r.t,
+		&corev1.Secret{ObjectMeta: r.meta(s.name + "-bmc"), StringData: map[string]string{"username": "root", "password": "bmc-password"}},
+		host)
+}
+
+// ironicHost returns the BareMetalHost.
+func (r *rig) ironicHost(s ironicServer) *metal3.BareMetalHost {
+	return &metal3.BareMetalHost{ObjectMeta: r.meta(s.name), Spec: metal3.BareMetalHostSpec{
+		BootMACAddress: s.bootMAC(),
+		BMC:            metal3.BMCDetails{Address: cmp.Or(s.address, fmt.Sprintf("ipmi://192.0.2.%d", s.number)), CredentialsName: s.name + "-bmc"},
+	}}
 }
 
 func TestAHostGoesThroughItsLifeByIronic(t *testing.T) {
 	running := ironicserver.Start(t, ironicserver.Options{})
 	r := newIronicRig(t, running, "direct", 250)
-	s := ironicServer{"node-1", int(ironicNumber.Add(1))}
+	s := newIronicServer("node-1")
 	agent := ironicserver.StartAgent(t, running.Endpoint, s.bootMAC(), ironicserver.AgentOptions{})
 	r.registerIronic(s)
 	r.await(s, "it is available", inState(metal3.StateAvailable))
@@ -120,7 +135,7 @@ func TestAHostThatNamesANodeWhichIronicLacksSaysSo(t *testing.T) {
 func (r *rig) claimedIronic(running *ironicserver.Server, count int, begun func(ironicServer)) (servers []ironicServer, agents []*ironicserver.Agent) {
 	r.t.Helper()
 	for i := range count {
-		s := ironicServer{fmt.Sprintf("node-%d", i+1), int(ironicNumber.Add(1))}
+		s := newIronicServer(fmt.Sprintf("node-%d", i+1))
 		servers = append(servers, s)
 		agents = append(agents, ironicserver.StartAgent(r.t, running.Endpoint, s.bootMAC(), ironicserver.AgentOptions{Absent: true}))
 		r.registerIronic(s)

@@ -34,7 +34,7 @@ func Plan(f Facts) Decision {
 	case p.isHeldAfterRestore():
 		p.reportRestored()
 	default:
-		p.d.Record.Queue = nil
+		p.leaveQueue()
 		p.recordObservedCall()
 		p.restoreRecord()
 		p.restoreLostRecord()

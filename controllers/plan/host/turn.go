@@ -30,6 +30,14 @@ func (p *planner) waitForTurn(a v1alpha1.WantedAttempt) result {
 	return waitResult(fmt.Sprintf("its turn, place %d", place), interval)
 }
 
+// leaveQueue gives up the place of the host, which a step takes again while the host waits. It stays while the installer cannot be asked, because no step runs
+// then. Without it: Ironic is restarted, and every host that has waited for hours begins to wait anew.
+func (p *planner) leaveQueue() {
+	if !p.isInstallerSilent() {
+		p.d.Record.Queue = nil
+	}
+}
+
 // postponeDeadline gives an attempt its whole time again while the installer has not begun it, because it works on as many hosts as it may, and while the
 // installer is a service that cannot be asked. Without it: somebody else uses Ironic too, it refuses for an hour, or it is down for an hour, and the attempts
 // on all its hosts fail by their deadlines.

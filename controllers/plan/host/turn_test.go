@@ -38,3 +38,22 @@ func TestAServiceThatIsDownForLongFailsNoAttempt(t *testing.T) {
 		}
 	}
 }
+
+func TestAHostThatWaitsKeepsItsPlaceWhileTheServiceIsDown(t *testing.T) {
+	waiting := facts(metal3.StateProvisioning, off).claimed().with(func(f *Facts) { f.Places = map[hardware.Operation]int{hardware.OpInstall: 4} })
+	f := waiting.next(Plan(waiting), time.Hour)
+	began := f.Record.Queue
+	if began == nil || began.Place != 4 {
+		t.Fatalf("queue %+v", began)
+	}
+	down := f.next(Plan(f.with(broken(v1alpha1.ReasonInstallerUnreachable))), time.Hour)
+	if q := down.Record.Queue; q == nil || *q != *began {
+		t.Errorf("Ironic is down, and the place is %+v, it was %+v", q, began)
+	}
+	if q := Plan(down).Record.Queue; q == nil || !q.Since.Equal(&began.Since) {
+		t.Errorf("Ironic is back, and the host waits since %+v", q)
+	}
+	if q := Plan(f.with(broken(v1alpha1.ReasonInstallerMaintenance))).Record.Queue; q != nil {
+		t.Errorf("a host with which nothing can be done keeps others waiting: %+v", q)
+	}
+}
