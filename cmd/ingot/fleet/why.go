@@ -31,6 +31,8 @@ type Diagnosis struct {
 	Host     *HostRow                `json:"host,omitempty"`
 	Attempt  *v1alpha1.WantedAttempt `json:"attempt,omitempty"`
 	Progress *v1alpha1.HostAttempt   `json:"progress,omitempty"`
+	// Queue is the place of a host that waits until its NodeProvider may work on it.
+	Queue *v1alpha1.HostQueue `json:"queue,omitempty"`
 	// FailingCalls are the calls to the host's hardware that fail again and again. One that lasts becomes the error of the host.
 	FailingCalls []v1alpha1.FailingCall `json:"failingCalls,omitempty"`
 	// Rollout that the Machine is a target of.
@@ -81,6 +83,7 @@ func Diagnose(m *v1alpha1.Machine, host *placement.HostFacts, rollout *v1alpha1.
 		w.Host = &row
 		if host.Record != nil {
 			w.Attempt, w.Progress, w.FailingCalls = host.Record.Status.Wanted, host.Record.Status.Progress(), host.Record.Status.FailingCalls
+			w.Queue = host.Record.Status.Queue
 			w.missing, w.others = diskNames(&host.Record.Status)
 		}
 	}

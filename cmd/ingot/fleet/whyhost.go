@@ -24,6 +24,7 @@ func DiagnoseHost(host placement.HostFacts, provider *v1alpha1.NodeProviderSpec,
 	if host.Record != nil {
 		s := &host.Record.Status
 		d.Attempt, d.Progress, d.FailingCalls = s.Wanted, s.Progress(), s.FailingCalls
+		d.Queue = s.Queue
 		d.missing, d.others = diskNames(s)
 	}
 	d.Summary = fmt.Sprintf("host %s/%s is %s, and no Machine has it", row.Namespace, row.Name, row.State)

@@ -30,6 +30,7 @@ func (d Diagnosis) text() string {
 			fmt.Fprintf(&b, "  noticed    %s, last %s ago: %s\n", f.Reason, timeSince(&f.At.Time, d.now), f.Message)
 		}
 	}
+	d.writeQueue(&b)
 	d.writeAttempt(&b)
 	d.writeCandidates(&b)
 	if r := d.Rollout; r != nil {
@@ -67,6 +68,13 @@ func (d Diagnosis) writeHost(b *strings.Builder) {
 	fmt.Fprintln(b)
 	for _, disk := range h.MissingDisks {
 		fmt.Fprintf(b, "  missing    %s: the agent did not find it\n", disk)
+	}
+}
+
+// writeQueue writes the line about the place of a host that waits for its turn.
+func (d Diagnosis) writeQueue(b *strings.Builder) {
+	if q := d.Queue; q != nil {
+		fmt.Fprintf(b, "  queue      place %d for %s, since %s; its NodeProvider works on a limited number of hosts at the same time\n", q.Place, q.Operation, clockTime(q.Since.Time))
 	}
 }
 

@@ -219,7 +219,7 @@ func (s scope) waitForInstallation() result {
 		})
 	case s.queuePlace() > 0:
 		return waitResult(report{
-			v1alpha1.ConditionProvisioned, v1alpha1.ReasonQueued, "its turn",
+			v1alpha1.ConditionProvisioned, v1alpha1.ReasonQueued, fmt.Sprintf("its turn, place %d", s.queuePlace()),
 			fmt.Sprintf("host %s has the place %d in the queue for installations of its NodeProvider, which works on a limited number of hosts at the same time", s.hostName(), s.queuePlace()),
 		}).withRequeueAfter(time.Minute)
 	case s.isConfigDriveMissing() && !s.canTakeNode():

@@ -309,3 +309,29 @@ func TestAMachineThatDoesNotJoinSaysWhichUnitsTellWhy(t *testing.T) {
 		}
 	}
 }
+
+func TestAMachineThatWaitsForItsTurnShowsItsPlace(t *testing.T) {
+	queue := &v1alpha1.HostQueue{Operation: string(hardware.OpInstall), Place: 7}
+	record := &HostRecord{Status: v1alpha1.HostRecordStatus{Queue: queue, Wanted: &v1alpha1.WantedAttempt{Number: 1, Operation: "Inspect", Outcome: v1alpha1.AttemptSucceeded}}}
+	f := Facts{Now: time.Unix(1000, 0), Machine: Machine{Name: "a", UID: "m", Status: v1alpha1.MachineStatus{Phase: v1alpha1.MachineProvisioning, Attempt: 1}},
+		Host: &Host{Name: "server-1", State: metal3.StateProvisioning, Record: record}}
+	late := metav1.NewMicroTime(f.Now.Add(-time.Hour))
+	f.Machine.Status.Deadline = &late
+	p := &planner{scope: scope{Facts: f, guards: realGuards()}, d: Decision{Status: *f.Machine.Status.DeepCopy()}}
+	p.applyResult(p.waitForInstallation())
+	c := meta.FindStatusCondition(p.d.Status.Conditions, v1alpha1.ConditionProvisioned)
+	if c == nil || c.Reason != v1alpha1.ReasonQueued || !strings.Contains(c.Message, "has the place 7 in the queue") || p.d.Status.WaitingFor != "its turn, place 7" {
+		t.Errorf("waiting for %q, %+v", p.d.Status.WaitingFor, c)
+	}
+	queue.Place = 1
+	if r := p.waitForInstallation(); r.report.reason != v1alpha1.ReasonQueued || r.report.waitingFor != "its turn, place 1" {
+		t.Errorf("it is the next: %+v", r.report)
+	}
+	queue.Operation = string(hardware.OpErase)
+	if r := p.waitForInstallation(); r.report.reason == v1alpha1.ReasonQueued {
+		t.Errorf("it waits for an erase: %+v", r.report)
+	}
+	if step := p.runningStep(); !strings.HasPrefix(step, ": it has the place 1 in the queue") {
+		t.Errorf("erase%s", step)
+	}
+}
