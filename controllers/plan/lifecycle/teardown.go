@@ -309,19 +309,6 @@ func (s scope) waitForErase() result {
 	return waitResult(report{reason: reason, waitingFor: "the host to be erased", message: message}).withRequeueAfter(hostCheckInterval)
 }
 
-// runningStep returns the end of a message that names the installer's step, or the place of a host that waits for its turn. It is empty while neither is so.
-func (s scope) runningStep() string {
-	if r := s.Host.Record; r != nil && r.Status.Queue != nil {
-		return fmt.Sprintf(": it has the place %d in the queue of its NodeProvider, which works on a limited number of hosts at the same time", r.Status.Queue.Place)
-	}
-	if r := s.Host.Record; r != nil && r.Status.Wanted.IsOpen() {
-		if a := r.Status.Progress(); a != nil {
-			return ": " + stepTimes(r.Status.Wanted, a)
-		}
-	}
-	return ""
-}
-
 // planLateNodeDeletion deletes a Node that registered between the request to erase and the power-off.
 func (s scope) planLateNodeDeletion() result {
 	if !s.hasOwnNode() || !s.Tenant.Reachable || s.Node.Undeletable != "" || !s.guards.isPoweredOff(s.Facts) {
