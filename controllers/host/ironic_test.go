@@ -119,7 +119,7 @@ func TestAHostGoesThroughItsLifeByIronic(t *testing.T) {
 func TestAHostThatNamesANodeWhichIronicLacksSaysSo(t *testing.T) {
 	running := ironicserver.Start(t, ironicserver.Options{})
 	r := newIronicRig(t, running, "fake", 250)
-	s := ironicServer{"node-1", int(ironicNumber.Add(1))}
+	s := ironicServer{name: "node-1", number: int(ironicNumber.Add(1))}
 	r.registerIronic(s, func(h *metal3.BareMetalHost) {
 		h.Annotations = map[string]string{v1alpha1.AnnotationIronicNode: "rack-a-01"}
 	})
