@@ -214,7 +214,10 @@ func (a *Agent) send(ctx context.Context, method, target string, body, into any)
 	}
 	defer func() { _ = response.Body.Close() }()
 	if into == nil || response.StatusCode != http.StatusOK {
-		_, _ = io.Copy(io.Discard, response.Body)
+		text, _ := io.ReadAll(response.Body)
+		if bytes.Contains(bytes.ToLower(text), []byte("conductor")) {
+			return http.StatusServiceUnavailable, nil // Ironic has just started: to that it answers as to a mistake of the agent
+		}
 		return response.StatusCode, nil
 	}
 	return response.StatusCode, json.NewDecoder(response.Body).Decode(into)

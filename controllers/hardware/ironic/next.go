@@ -189,10 +189,14 @@ func releasing(n node) action {
 	case nodes.CleanFail, nodes.InspectFail:
 		return action{kind: actionManage}
 	}
-	if isFree(n.state) && n.targetPower == "" && powerOf(n) != hardware.PowerOff {
+	switch {
+	case isFree(n.state) && n.targetPower == "" && powerOf(n) != hardware.PowerOff:
 		return action{kind: actionPower}
+	case n.state == nodes.Available:
+		return action{kind: actionRequest, target: nodes.TargetManage} // others may schedule a node that is available
+	default:
+		return action{kind: actionWait}
 	}
-	return action{kind: actionWait}
 }
 
 // finishing is what follows work that has not ended by its state alone: an erase ends with the power off.

@@ -42,7 +42,8 @@ func TestTheEndOfAnAttemptNeedsAChangeSinceItsWorkWasRequested(t *testing.T) {
 		"an install that failed":                               {newTestNode(nodes.DeployFail, workInstall, "t1"), hardware.AttemptFailed, hardware.ReasonInstallerFailed},
 		"an install whose node somebody undeployed":            {newTestNode(nodes.Available, workInstall, "t1"), hardware.AttemptFailed, hardware.ReasonCancelled},
 		"a release of a node that is active and off":           {newTestNode(nodes.Active, workEraseNone, ""), hardware.AttemptRunning, ""},
-		"a release of a node that is undeployed and off":       {newTestNode(nodes.Available, workEraseNone, ""), hardware.AttemptSucceeded, ""},
+		"a release of a node that is undeployed and off":       {newTestNode(nodes.Available, workEraseNone, ""), hardware.AttemptRunning, ""},
+		"a release of a node that nobody else can schedule":    {newTestNode(nodes.Manageable, workEraseNone, ""), hardware.AttemptSucceeded, ""},
 		"an inspection that is done, on a server that is left": {newTestNode(nodes.Manageable, workInspect, "t1"), hardware.AttemptSucceeded, ""},
 	} {
 		if got := statusOf(c.node); got.State != c.want || got.Reason != c.reason || got.Number != 7 {

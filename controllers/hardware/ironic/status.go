@@ -41,7 +41,7 @@ func statusOf(n node) *hardware.AttemptStatus {
 		status.Message = endedMessage(n)
 	case n.record.work == workEraseNone:
 		status.Step = hardware.StepPoweringOff
-		if isFree(n.state) && powerOf(n) == hardware.PowerOff {
+		if isFree(n.state) && n.state != nodes.Available && powerOf(n) == hardware.PowerOff {
 			status.State, status.Step = hardware.AttemptSucceeded, hardware.StepFinishing
 		}
 	case isVerifyFailed(n):
