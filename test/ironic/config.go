@@ -32,6 +32,8 @@ type Options struct {
 	AdoptsPower bool
 	// PageLimit is the most nodes that one page of a list has, whatever is asked for; 0: Ironic's own, 1000.
 	PageLimit int
+	// InspectorURL is where ironic-inspector is served, for nodes with the inspect interface inspector; empty: nowhere.
+	InspectorURL string
 }
 
 // FilesDir is the directory, below that of the process, with what servers and BMCs boot.
@@ -61,7 +63,7 @@ enabled_power_interfaces=fake,redfish,ipmitool
 enabled_management_interfaces=fake,redfish,ipmitool,noop
 {{- if not .HardwareType}}
 default_management_interface=noop{{end}}
-enabled_inspect_interfaces=fake,redfish,no-inspect
+enabled_inspect_interfaces=fake,redfish,no-inspect{{if .InspectorURL}},inspector{{end}}
 enabled_bios_interfaces=fake,redfish,no-bios
 enabled_raid_interfaces=fake,redfish,no-raid
 enabled_console_interfaces=fake,no-console
@@ -108,6 +110,10 @@ min_command_interval=1
 [service_catalog]
 auth_type=none
 endpoint_override=http://{{.Address}}:{{.Port}}
+{{- if .InspectorURL}}
+[inspector]
+auth_type=none
+endpoint_override={{.InspectorURL}}{{end}}
 [fake]
 deploy_delay={{.DeployDelay}}
 power_delay={{.PowerDelay}}

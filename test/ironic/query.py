@@ -1,4 +1,4 @@
-# Carries out a statement on Ironic's database while the process of Ironic stands still.
+# Carries out a statement on Ironic's database while the process of Ironic stands still, and prints the first column of its first row.
 # Arguments: the database, the process (0: it does not run), the statement and its values.
 #
 # Ironic reads before it writes in one transaction. SQLite refuses such a write at once, whatever the timeout, when somebody else has written
@@ -24,8 +24,10 @@ for attempt in range(1000):
     try:
         wait_until_stopped()
         connection.execute("BEGIN EXCLUSIVE")
-        connection.execute(statement, values)
+        rows = connection.execute(statement, values).fetchall()
         connection.execute("COMMIT")
+        if rows:
+            print(rows[0][0])
         sys.exit()
     except sqlite3.OperationalError as failure:
         if "locked" not in str(failure):

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/ingot-dev/ingot/test/require"
@@ -100,14 +101,28 @@ var query string
 // Query changes Ironic's database by a statement of SQLite. It is for what only services write that are not there, or a second conductor.
 func (s *Server) Query(statement string, values ...string) {
 	s.t.Helper()
+	s.run(statement, values...)
+}
+
+// DriverInfo returns the driver_info of the node with this name, in JSON, with the passwords that Ironic's API does not show; empty: there is no such node.
+func (s *Server) DriverInfo(node string) string {
+	s.t.Helper()
+	return s.run("select driver_info from nodes where name = ?", node)
+}
+
+// run carries out a statement and returns the first column of its first row.
+func (s *Server) run(statement string, values ...string) string {
+	s.t.Helper()
 	running := 0
 	if s.process != nil {
 		running = s.process.Process.Pid
 	}
 	call := append([]string{"-c", query, filepath.Join(s.dir, "ironic.sqlite"), strconv.Itoa(running), statement}, values...)
-	if out, err := exec.CommandContext(s.t.Context(), "/usr/bin/python3", call...).CombinedOutput(); err != nil {
+	out, err := exec.CommandContext(s.t.Context(), "/usr/bin/python3", call...).CombinedOutput()
+	if err != nil {
 		s.t.Fatalf("%s: %v\n%s", statement, err, out)
 	}
+	return strings.TrimSpace(string(out))
 }
 
 // StoreInventory stores what an inspection by Ironic's agent would have stored of the node with this name: the inventory and the data of its plugins, in JSON.
