@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -12,9 +13,16 @@ import (
 const caseInstall = "an install writes the image and the server boots it from the disk"
 
 // soundCases are the tests of the outcome of one attempt on a sound server.
-var soundCases = map[string]Case{
-	caseInstall: {Leaves: "Succeeded; on, runs the image; the image, written once", Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{})
+func soundCases() map[string]Case {
+	all := maps.Clone(installCases)
+	maps.Copy(all, eraseCases)
+	return all
+}
+
+// installCases are the tests of an install and of inspections of a sound server.
+var installCases = map[string]Case{
+	caseInstall: {Leaves: installed, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{})
 		attempt := f.newAttempt(1)
 		var progress []int64
 		status := f.callUntil(attempt, f.install, func(s hardware.AttemptStatus) bool {
@@ -34,28 +42,8 @@ var soundCases = map[string]Case{
 			t.Errorf("the image was written %d times", f.Writes())
 		}
 	}},
-	"an erase clears the disk and ends with a confirmed power-off": {Leaves: "Succeeded; off; erased, or as it was for mode None", Run: func(t *testing.T, h Harness) {
-		for _, mode := range newFixture(t, h, Faults{}).Installer().Capabilities().EraseModes {
-			f := newFixture(t, h, Faults{})
-			attempt := f.newAttempt(1)
-			f.expectSucceeded(f.callUntilEnded(attempt, f.eraseWith(mode)))
-			f.expectPowerOff()
-			want := DiskErased
-			if mode == hardware.EraseNone {
-				want = DiskForeign
-			}
-			if f.Disk() != want {
-				t.Errorf("after an erase of mode %s the disk is %s, expected %s", mode, f.Disk(), want)
-			}
-			if mode != hardware.EraseNone && f.Installer().Capabilities().DiskEvidence {
-				f.expectEvidence()
-			}
-			f.expectUnchanged(attempt, f.eraseWith(mode))
-			f.expectPowerOff()
-		}
-	}},
-	"an inspection by the agent yields its inventory and ends with the server off": {Leaves: "Succeeded; off; as it was", Needs: []Feature{FeatureOwnAgent}, Run: func(t *testing.T, h Harness) {
-		f := newAgentFixture(t, h, Faults{})
+	"an inspection by the agent yields its inventory and ends with the server off": {Leaves: inspected, Needs: []Feature{FeatureOwnAgent}, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{})
 		f.CutPower()
 		attempt := f.newAttempt(1)
 		f.expectSucceeded(f.callUntilEnded(attempt, f.inspectBy(hardware.InspectByAgent)))
@@ -70,8 +58,8 @@ var soundCases = map[string]Case{
 		f.expectUnchanged(attempt, f.inspectBy(hardware.InspectByAgent))
 		f.expectPowerOff()
 	}},
-	"an inspection yields an inventory and leaves the disk alone": {Leaves: "Succeeded; as it was; as it was", Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{})
+	"an inspection yields an inventory and leaves the disk alone": {Leaves: inspectedOn, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{})
 		f.expectSucceeded(f.callUntilEnded(f.newAttempt(1), f.inspectBy(hardware.InspectByBMC)))
 		seen, err := f.Installer().Observe(t.Context(), f.Host())
 		if err != nil || seen.Inventory == nil || seen.Inventory.SerialNumber == "" {
@@ -85,21 +73,13 @@ var soundCases = map[string]Case{
 
 // outcomeCases are the tests of the outcome of one attempt on a server with defects.
 var outcomeCases = map[string]Case{
-	"an erase whose power-off is ignored at the end has not succeeded": {Leaves: "Failed, PowerOffIgnored; on; erased, which nobody relies on", Needs: []Feature{FeatureBMC}, Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{IgnorePowerOff: -1})
+	"an erase whose power-off is ignored at the end has not succeeded": {Leaves: failedOn([]string{DiskErased}, failedBy(hardware.ReasonPowerOffIgnored)), Needs: []Feature{FeatureBMC}, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{IgnorePowerOff: -1})
 		f.CutPower() // so that the first power-off holds already
 		f.expectFailed(f.callUntilEnded(f.newAttempt(1), f.eraseWith(hardware.EraseMetadata)), hardware.ReasonPowerOffIgnored)
 	}},
-	"an erase that leaves out a disk has not succeeded": {Leaves: "Failed, EvidenceMissing; off; the erase has to be done again", Needs: []Feature{FeatureEvidence}, Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{MissesDisk: true})
-		for number, mode := range []hardware.EraseMode{hardware.EraseMetadata, hardware.EraseFull} {
-			attempt := f.newAttempt(int64(number + 1))
-			f.expectFailed(f.callUntilEnded(attempt, f.eraseWith(mode)), hardware.ReasonEvidenceMissing)
-			f.expectUnchanged(attempt, f.eraseWith(mode))
-		}
-	}},
-	"power-ons that are ignored at first are asked for again": {Leaves: "Succeeded; on, runs the image; the image", Needs: []Feature{FeatureBMC}, Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{IgnorePowerOn: 2})
+	"power-ons that are ignored at first are asked for again": {Leaves: installed, Needs: []Feature{FeatureBMC}, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{IgnorePowerOn: 2})
 		f.expectSucceeded(f.callUntilEnded(f.newAttempt(1), f.install))
 		f.expectInstalled()
 	}},
@@ -107,8 +87,8 @@ var outcomeCases = map[string]Case{
 
 // attemptCases are the tests that calls belong to attempts by their number.
 var attemptCases = map[string]Case{
-	"an attempt that is over is a conflict": {Leaves: "Succeeded; on, runs the image; the image", Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{})
+	"an attempt that is over is a conflict": {Leaves: installed, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{})
 		f.expectSucceeded(f.callUntilEnded(f.newAttempt(2), f.install))
 		for name, do := range map[string]operation{
 			"install": f.install,
@@ -122,8 +102,8 @@ var attemptCases = map[string]Case{
 		}
 		f.expectInstalled()
 	}},
-	"another piece of work under the same number is a conflict": {Leaves: "Succeeded; on, runs the image; the image", Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{})
+	"another piece of work under the same number is a conflict": {Leaves: installed, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{})
 		attempt := f.newAttempt(1)
 		f.callUntil(attempt, f.install, f.isWorkingOnDisk)
 		if err := f.eraseWith(hardware.EraseFull)(attempt); hardware.KindOf(err) != hardware.Conflict {
@@ -132,8 +112,8 @@ var attemptCases = map[string]Case{
 		f.expectSucceeded(f.callUntilEnded(attempt, f.install))
 		f.expectInstalled()
 	}},
-	"a new attempt starts over after a failed one": {Leaves: "Running; off; as it was", Needs: []Feature{FeatureBMC}, Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{IgnorePowerOn: 100})
+	"a new attempt starts over after a failed one": {Leaves: Condition{[]Outcome{{State: hardware.AttemptRunning}}, hardware.PowerOff, "", []string{DiskForeign}, holdsNotYet}, Needs: []Feature{FeatureBMC}, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{IgnorePowerOn: 100})
 		f.expectFailed(f.callUntilEnded(hardware.Attempt{Number: 1, Deadline: f.Now().Add(3 * time.Minute)}, f.install), hardware.ReasonPowerOnIgnored)
 		f.CutPower()
 		status := f.callOnce(f.newAttempt(2), f.install)
@@ -141,8 +121,8 @@ var attemptCases = map[string]Case{
 			t.Errorf("the second attempt begins as %+v", status)
 		}
 	}},
-	"a new attempt takes over from one under way": {Leaves: "Succeeded; off; erased", Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{})
+	"a new attempt takes over from one under way": {Leaves: erased, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{})
 		f.callUntil(f.newAttempt(1), f.install, f.isWorkingOnDisk)
 		f.expectSucceeded(f.callUntilEnded(f.newAttempt(2), f.eraseWith(hardware.EraseMetadata)))
 		f.expectPowerOff()
@@ -150,8 +130,8 @@ var attemptCases = map[string]Case{
 			t.Errorf("the disk is %s, expected it erased", f.Disk())
 		}
 	}},
-	"requests that make no sense have no effect": {Leaves: "none; as it was; as it was", Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{})
+	"requests that make no sense have no effect": {Leaves: untouched, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{})
 		install := func(change func(*hardware.Image)) error {
 			bad := f.Image()
 			change(&bad)
@@ -177,8 +157,8 @@ var attemptCases = map[string]Case{
 
 // interruptionCases are the tests of cancellation and of losing power, the BMC or the process.
 var interruptionCases = map[string]Case{
-	"a cancelled attempt ends with the power off and does not come back": {Leaves: "Failed, Cancelled; off; partial, and never boots", Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{})
+	"a cancelled attempt ends with the power off and does not come back": {Leaves: failedOff([]string{DiskPartial}, cancelled), Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{AgentHangs: true}) // so that the cancel meets the work, however late it is
 		attempt := f.newAttempt(1)
 		f.callUntil(attempt, f.install, f.isWorkingOnDisk)
 		f.expectFailed(f.cancelUntilOff(attempt), hardware.ReasonCancelled)
@@ -186,25 +166,25 @@ var interruptionCases = map[string]Case{
 		f.expectUnchanged(attempt, f.install)
 		f.expectPowerOff()
 	}},
-	"an attempt cancelled before it began does not begin": {Leaves: "Failed, Cancelled; off; as it was", Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{})
+	"an attempt cancelled before it began does not begin": {Leaves: failedOff([]string{DiskForeign}, cancelled), Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{})
 		attempt := f.newAttempt(3)
 		f.expectFailed(f.cancelUntilOff(attempt), hardware.ReasonCancelled)
 		f.expectPowerOff()
 		f.expectUnchanged(attempt, f.install)
 		f.expectPowerOff()
 	}},
-	"cancelling what has succeeded powers off and keeps the outcome": {Leaves: "Succeeded; off; the image", Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{})
+	"cancelling what has succeeded powers off and keeps the outcome": {Leaves: Condition{[]Outcome{succeeded}, hardware.PowerOff, "", []string{diskImage}, holdsImage}, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{})
 		attempt := f.newAttempt(1)
 		f.expectSucceeded(f.callUntilEnded(attempt, f.install))
 		f.expectInstalled()
 		f.expectSucceeded(f.cancelUntilOff(attempt))
 		f.expectPowerOff()
 	}},
-	"power lost under way is restored within the attempt": {Leaves: "Succeeded; on, runs the image; the image", Needs: []Feature{FeatureBMC, FeatureHops}, Run: func(t *testing.T, h Harness) {
+	"power lost under way is restored within the attempt": {Leaves: installed, Needs: []Feature{FeatureBMC, FeatureHops}, Run: func(t *testing.T, r *rigs) {
 		for _, step := range []hardware.Step{hardware.StepBooting, hardware.StepLoading, hardware.StepWriting, hardware.StepVerifying} {
-			f := newFixture(t, h, Faults{})
+			f := newFixture(t, r, Faults{})
 			attempt := f.newAttempt(1)
 			f.callUntil(attempt, f.install, func(s hardware.AttemptStatus) bool { return s.Step == step })
 			f.CutPower()
@@ -212,8 +192,8 @@ var interruptionCases = map[string]Case{
 			f.expectInstalled()
 		}
 	}},
-	"a BMC that is silent for a while changes nothing": {Leaves: "Succeeded; on, runs the image; the image", Needs: []Feature{FeatureOwnProgress, FeatureBMC}, Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{IgnorePowerOn: 1}) // so that the power-on takes a while
+	"a BMC that is silent for a while changes nothing": {Leaves: installed, Needs: []Feature{FeatureOwnProgress, FeatureBMC}, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{IgnorePowerOn: 1}) // so that the power-on takes a while
 		attempt := f.newAttempt(1)
 		for _, reached := range []func(hardware.AttemptStatus) bool{
 			func(s hardware.AttemptStatus) bool { return s.Number == 1 },
@@ -234,35 +214,35 @@ var interruptionCases = map[string]Case{
 		f.expectSucceeded(f.callUntilEnded(attempt, f.install))
 		f.expectInstalled()
 	}},
-	"a BMC that stays silent ends with the deadline": {Leaves: "Failed, DeadlineExceeded; as it was; as it was", Needs: []Feature{FeatureOwnProgress}, Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{})
+	"a BMC that stays silent ends with the deadline": {Leaves: Condition{[]Outcome{failedBy(hardware.ReasonDeadlineExceeded)}, hardware.PowerOn, DiskForeign, []string{DiskForeign}, holdsUnproven}, Needs: []Feature{FeatureOwnProgress}, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{})
 		f.SilenceBMC(true)
 		f.expectFailed(f.callUntilEnded(hardware.Attempt{Number: 1, Deadline: f.Now().Add(10 * time.Minute)}, f.install), hardware.ReasonDeadlineExceeded)
 	}},
-	"the process may be killed after every call": {Leaves: "Succeeded; off; erased", Run: killedAfterEveryCall(Faults{})},
-	"the process may be killed after every call, and a power-on is ignored at first": {Leaves: "Succeeded; off; erased", Needs: []Feature{FeatureBMC},
+	"the process may be killed after every call": {Leaves: erased, Run: killedAfterEveryCall(Faults{})},
+	"the process may be killed after every call, and a power-on is ignored at first": {Leaves: erased, Needs: []Feature{FeatureBMC},
 		Run: killedAfterEveryCall(Faults{IgnorePowerOn: 1})},
 }
 
 // powerCases are the tests of changes of power on a host where no attempt runs.
 var powerCases = map[string]Case{
-	"the power becomes what is wanted, and stays": {Leaves: "none; off; as it was", Run: powerBecomes(Faults{})},
-	"the power becomes what is wanted although the first requests are ignored": {Leaves: "none; off; as it was", Needs: []Feature{FeatureBMC},
+	"the power becomes what is wanted, and stays": {Leaves: poweredOff, Run: powerBecomes(Faults{})},
+	"the power becomes what is wanted although the first requests are ignored": {Leaves: poweredOff, Needs: []Feature{FeatureBMC},
 		Run: powerBecomes(Faults{IgnorePowerOn: 2, IgnorePowerOff: 2})},
-	"an operating system that does not stop loses its power": {Leaves: "none; off; as it was", Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{})
+	"an operating system that does not stop loses its power": {Leaves: poweredOff, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{})
 		if err := f.changePower(hardware.PowerChange{Desired: hardware.PowerOff, Graceful: true, Since: f.Now()}); err != nil || f.Power() != hardware.PowerOff {
 			t.Errorf("power %s (%v), expected Off", f.Power(), err)
 		}
 	}},
-	"a change of power that is ignored is named": {Leaves: "none; off; as it was", Needs: []Feature{FeatureBMC}, Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{IgnorePowerOff: -1, IgnorePowerOn: -1})
+	"a change of power that is ignored is named": {Leaves: poweredOff, Needs: []Feature{FeatureBMC}, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{IgnorePowerOff: -1, IgnorePowerOn: -1})
 		f.expectPowerIgnored(hardware.PowerOff, hardware.ReasonPowerOffIgnored)
 		f.CutPower()
 		f.expectPowerIgnored(hardware.PowerOn, hardware.ReasonPowerOnIgnored)
 	}},
-	"a change of power that is refused until its time is over is ignored": {Leaves: "none; on; as it was", Needs: []Feature{FeatureBMC}, Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{RefusePower: true})
+	"a change of power that is refused until its time is over is ignored": {Leaves: untouched, Needs: []Feature{FeatureBMC}, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{RefusePower: true})
 		change := hardware.PowerChange{Desired: hardware.PowerOff, Graceful: true, Since: f.Now()}
 		for _, c := range []struct {
 			after time.Duration
@@ -274,8 +254,8 @@ var powerCases = map[string]Case{
 			}
 		}
 	}},
-	"a change of power survives its process": {Leaves: "none; off; as it was", Needs: []Feature{FeatureBMC}, Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{IgnorePowerOff: 2})
+	"a change of power survives its process": {Leaves: poweredOff, Needs: []Feature{FeatureBMC}, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{IgnorePowerOff: 2})
 		change := hardware.PowerChange{Desired: hardware.PowerOff, Graceful: true, Since: f.Now()}
 		for range 60 {
 			f.Restart()
@@ -286,8 +266,8 @@ var powerCases = map[string]Case{
 		}
 		f.expectPowerOff()
 	}},
-	"a silent BMC is unreachable, and nothing is ignored": {Leaves: "none; as it was; as it was", Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{})
+	"a silent BMC is unreachable, and nothing is ignored": {Leaves: untouched, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{})
 		change := hardware.PowerChange{Desired: hardware.PowerOff, Since: f.Now()}
 		f.SilenceBMC(true)
 		f.Advance(time.Hour)
@@ -295,8 +275,8 @@ var powerCases = map[string]Case{
 			t.Errorf("with a silent BMC: %v, expected Unreachable", err)
 		}
 	}},
-	"a change to what is no state of power is refused": {Leaves: "none; as it was; as it was", Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{})
+	"a change to what is no state of power is refused": {Leaves: untouched, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{})
 		for _, change := range []hardware.PowerChange{{Desired: hardware.PowerTurningOff, Since: f.Now()}, {Desired: hardware.PowerOff}} {
 			if err := f.Installer().SetPower(t.Context(), f.Host(), change); hardware.KindOf(err) != hardware.Invalid {
 				t.Errorf("%+v: %v, expected Invalid", change, err)
@@ -305,9 +285,9 @@ var powerCases = map[string]Case{
 	}},
 }
 
-func killedAfterEveryCall(faults Faults) func(*testing.T, Harness) {
-	return func(t *testing.T, h Harness) {
-		f := newFixture(t, h, faults)
+func killedAfterEveryCall(faults Faults) func(*testing.T, *rigs) {
+	return func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, faults)
 		f.expectSucceeded(f.callUntilEnded(f.newAttempt(1), func(a hardware.Attempt) error { defer f.Restart(); return f.install(a) }))
 		f.expectInstalled()
 		f.expectSucceeded(f.callUntilEnded(f.newAttempt(2), func(a hardware.Attempt) error { defer f.Restart(); return f.eraseWith(hardware.EraseMetadata)(a) }))
@@ -315,9 +295,9 @@ func killedAfterEveryCall(faults Faults) func(*testing.T, Harness) {
 	}
 }
 
-func powerBecomes(faults Faults) func(*testing.T, Harness) {
-	return func(t *testing.T, h Harness) {
-		f := newFixture(t, h, faults)
+func powerBecomes(faults Faults) func(*testing.T, *rigs) {
+	return func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, faults)
 		for _, want := range []hardware.PowerState{hardware.PowerOff, hardware.PowerOn, hardware.PowerOff} {
 			if err := f.changePower(hardware.PowerChange{Desired: want, Since: f.Now()}); err != nil || f.Power() != want {
 				t.Errorf("power %s (%v), expected %s", f.Power(), err, want)

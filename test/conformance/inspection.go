@@ -9,32 +9,13 @@ import (
 
 // inspectionCases are the tests of inspections by the agent that end otherwise than well.
 var inspectionCases = map[string]Case{
-	"an inspection by the agent of a server that is on fails and leaves it on": {Leaves: "Failed, ServerIsOn; on, runs what it ran; as it was", Needs: []Feature{FeatureOwnAgent}, Run: func(t *testing.T, h Harness) {
-		f := newAgentFixture(t, h, Faults{})
+	"an inspection by the agent of a server that is on fails and leaves it on": {Leaves: Condition{[]Outcome{failedBy(hardware.ReasonServerIsOn)}, hardware.PowerOn, DiskForeign, []string{DiskForeign}, holdsBefore}, Needs: []Feature{FeatureOwnAgent}, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{})
 		f.expectFailed(f.callUntilEnded(f.newAttempt(1), f.inspectBy(hardware.InspectByAgent)), hardware.ReasonServerIsOn)
 		f.expectRunning(DiskForeign)
 	}},
-	"an inspection by the agent that fails names the hop": {Leaves: "Failed, the hop; off or on, runs nothing; as it was", Needs: []Feature{FeatureOwnAgent, FeatureBMC}, Run: func(t *testing.T, h Harness) {
-		for reason, faults := range map[hardware.Reason]Faults{
-			hardware.ReasonPowerOnIgnored: {IgnorePowerOn: -1},
-			hardware.ReasonNoBootRequest:  {DeadBootNIC: true},
-			hardware.ReasonAgentMissing:   {NoAgent: true},
-			hardware.ReasonAgentSilent:    {AgentHangs: true},
-			hardware.ReasonBootLoop:       {BootLoop: true},
-		} {
-			t.Run(string(reason), func(t *testing.T) {
-				f := newAgentFixture(t, h, faults)
-				f.CutPower()
-				attempt := f.newAttempt(1)
-				f.expectFailed(f.callUntilEnded(attempt, f.inspectBy(hardware.InspectByAgent)), reason)
-				if f.Disk() != DiskForeign || f.Running() != "" {
-					t.Errorf("the disk is %s, running is %q: expected it untouched and not booted", f.Disk(), f.Running())
-				}
-			})
-		}
-	}},
-	"an inspection by the agent goes on after a restart at every step": {Leaves: "Succeeded; off; as it was", Needs: []Feature{FeatureOwnAgent}, Run: func(t *testing.T, h Harness) {
-		f := newAgentFixture(t, h, Faults{})
+	"an inspection by the agent goes on after a restart at every step": {Leaves: inspected, Needs: []Feature{FeatureOwnAgent}, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{})
 		f.CutPower()
 		attempt, inspect := f.newAttempt(1), f.inspectBy(hardware.InspectByAgent)
 		seen := map[hardware.Step]bool{}
@@ -50,34 +31,47 @@ var inspectionCases = map[string]Case{
 			t.Errorf("the process was restarted at %v only", seen)
 		}
 	}},
-	"a cancelled inspection cuts the power only where it has powered the server on": {Leaves: "Failed, Cancelled; as it was, or off; as it was", Needs: []Feature{FeatureOwnAgent, FeatureOwnProgress}, Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{})
-		f.SilenceBMC(true)
-		attempt := f.newAttempt(1)
-		f.callOnce(attempt, f.inspectBy(hardware.InspectByBMC))
-		f.SilenceBMC(false)
-		if err := f.Installer().Cancel(t.Context(), f.Host(), attempt); err != nil {
-			t.Fatal(err)
-		}
-		f.Advance(time.Minute)
-		f.expectRunning(DiskForeign)
-
-		f = newAgentFixture(t, h, Faults{NoAgent: true})
-		f.CutPower()
-		attempt = f.newAttempt(1)
-		f.callUntil(attempt, f.inspectBy(hardware.InspectByAgent), func(s hardware.AttemptStatus) bool { return s.Step == hardware.StepLoading })
-		if err := f.Installer().Cancel(t.Context(), f.Host(), attempt); err != nil {
-			t.Fatal(err)
-		}
-		f.Advance(time.Minute)
-		f.expectPowerOff()
-	}},
+	"a cancelled inspection by the BMC leaves the power as it is": {
+		Leaves: Condition{[]Outcome{cancelled}, hardware.PowerOn, DiskForeign, []string{DiskForeign}, holdsBefore},
+		Needs:  []Feature{FeatureOwnAgent, FeatureOwnProgress}, Run: func(t *testing.T, r *rigs) {
+			f := newFixture(t, r, Faults{})
+			f.SilenceBMC(true)
+			attempt := f.newAttempt(1)
+			f.callOnce(attempt, f.inspectBy(hardware.InspectByBMC))
+			f.SilenceBMC(false)
+			if err := f.Installer().Cancel(t.Context(), f.Host(), attempt); err != nil {
+				t.Fatal(err)
+			}
+			f.Advance(time.Minute)
+		}},
 }
 
-// newAgentFixture is newFixture for Installers whose agent inspects.
-func newAgentFixture(t *testing.T, harness Harness, faults Faults) *fixture {
-	t.Helper()
-	return newFixture(t, harness, faults)
+// inspectionHops are the failures of an inspection by the agent that name the hop, with the power that they leave.
+var inspectionHops = map[hardware.Reason]struct {
+	faults Faults
+	power  hardware.PowerState
+}{
+	hardware.ReasonPowerOnIgnored: {Faults{IgnorePowerOn: -1}, hardware.PowerOff},
+	hardware.ReasonNoBootRequest:  {Faults{DeadBootNIC: true}, hardware.PowerOn},
+	hardware.ReasonAgentMissing:   {Faults{NoAgent: true}, hardware.PowerOn},
+	hardware.ReasonAgentSilent:    {Faults{AgentHangs: true}, hardware.PowerOn},
+	hardware.ReasonBootLoop:       {Faults{BootLoop: true}, hardware.PowerOff},
+}
+
+// inspectionHopCases are the tests that an inspection by the agent that fails names the hop.
+func inspectionHopCases() map[string]Case {
+	out := map[string]Case{}
+	for reason, hop := range inspectionHops {
+		out["an inspection by the agent that fails names the hop: "+string(reason)] = Case{
+			Leaves: Condition{[]Outcome{failedBy(reason)}, hop.power, "", []string{DiskForeign}, holdsBefore},
+			Needs:  []Feature{FeatureOwnAgent, FeatureBMC}, Run: func(t *testing.T, r *rigs) {
+				f := newFixture(t, r, hop.faults)
+				f.CutPower()
+				attempt := f.newAttempt(1)
+				f.expectFailed(f.callUntilEnded(attempt, f.inspectBy(hardware.InspectByAgent)), reason)
+			}}
+	}
+	return out
 }
 
 // expectRunning expects the server on, with the system of its disk.

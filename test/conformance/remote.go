@@ -9,8 +9,8 @@ import (
 
 // remoteCases are the tests of what happens to what an Installer talks to, and of other processes.
 var remoteCases = map[string]Case{
-	"what the Installer talks to is unreachable for ten minutes": {Leaves: "Succeeded; on, runs the image; the image", Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{})
+	"what the Installer talks to is unreachable for ten minutes": {Leaves: installed, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{})
 		attempt := f.newAttempt(1)
 		f.callUntil(attempt, f.install, f.isWorkingOnDisk)
 		f.SilenceBMC(true)
@@ -23,8 +23,8 @@ var remoteCases = map[string]Case{
 		f.expectSucceeded(f.callUntilEnded(attempt, f.install))
 		f.expectInstalled()
 	}},
-	"the credentials are rotated": {Leaves: "Succeeded; on, runs the image; the image", Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{})
+	"the credentials are rotated": {Leaves: installed, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{})
 		attempt := f.newAttempt(1)
 		f.callUntil(attempt, f.install, f.isWorkingOnDisk)
 		f.RotateCredentials()
@@ -38,8 +38,8 @@ var remoteCases = map[string]Case{
 		f.expectSucceeded(f.callUntilEnded(attempt, f.install))
 		f.expectInstalled()
 	}},
-	"the host vanishes and comes back": {Leaves: "Succeeded; on, runs the image; the image", Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{})
+	"the host vanishes and comes back": {Leaves: installed, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{})
 		attempt := f.newAttempt(1)
 		f.callUntil(attempt, f.install, f.isWorkingOnDisk)
 		f.Vanish(true)
@@ -57,8 +57,51 @@ var remoteCases = map[string]Case{
 		f.expectSucceeded(f.callUntilEnded(attempt, f.install))
 		f.expectInstalled()
 	}},
-	"the host is busy with something else at first": {Leaves: "Succeeded; off; erased", Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{})
+	"the password of the BMC is rotated": {Leaves: installed, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{})
+		attempt := f.newAttempt(1)
+		f.callUntil(attempt, f.install, f.isWorkingOnDisk)
+		f.RotateBMC()
+		if used, isRight := f.BMCPassword(); isRight {
+			t.Fatalf("after the rotation the password %q is still the BMC's", used)
+		}
+		for range 3 {
+			if err := f.install(attempt); err != nil && hardware.KindOf(err) != hardware.Unauthorized {
+				t.Errorf("with the password before the rotation: %v", err)
+			}
+			f.Advance(callInterval)
+		}
+		f.TakeBMC()
+		f.expectSucceeded(f.callUntilEnded(attempt, f.install))
+		for range 60 {
+			if _, isRight := f.BMCPassword(); isRight {
+				break
+			}
+			f.Advance(callInterval)
+			f.attemptStatus()
+		}
+		if used, isRight := f.BMCPassword(); !isRight {
+			t.Errorf("the BMC is logged in to with the password %q, which it had before", used)
+		}
+	}},
+	"the host is deleted in the service, and made anew": {Leaves: installed, Needs: []Feature{FeatureService}, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{})
+		attempt := f.newAttempt(1)
+		f.callUntil(attempt, f.install, f.isWorkingOnDisk)
+		f.Delete()
+		if state := f.State(); state != "" {
+			t.Fatalf("the host is still in the service, in the state %q", state)
+		}
+		f.expectSucceeded(f.callUntilEnded(attempt, func(a hardware.Attempt) error {
+			err := f.install(a)
+			if hardware.KindOf(err) == hardware.NotFound {
+				return nil // by a list from before
+			}
+			return err
+		}))
+	}},
+	"the host is busy with something else at first": {Leaves: erased, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{})
 		attempt, erase := f.newAttempt(1), f.eraseWith(hardware.EraseMetadata)
 		f.callOnce(attempt, erase)
 		f.Occupy(true)
@@ -71,8 +114,8 @@ var remoteCases = map[string]Case{
 		f.expectSucceeded(f.callUntilEnded(attempt, erase))
 		f.expectPowerOff()
 	}},
-	"two controllers at once": {Leaves: "Succeeded; on, runs the image; the image, written once", Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{})
+	"two controllers at once": {Leaves: installed, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{})
 		other, attempt := f.Other(), f.newAttempt(1)
 		f.expectSucceeded(f.callUntilEnded(attempt, func(a hardware.Attempt) error {
 			err := f.install(a)
@@ -92,42 +135,8 @@ var remoteCases = map[string]Case{
 			t.Errorf("the image was written %d times", f.Writes())
 		}
 	}},
-	"an attempt is cancelled at each step": {Leaves: "Failed, Cancelled; off; partial or as it was, and never boots", Run: func(t *testing.T, h Harness) {
-		for name, do := range map[string]func(*fixture) operation{
-			"install": func(f *fixture) operation { return f.install },
-			"erase":   func(f *fixture) operation { return f.eraseWith(hardware.EraseMetadata) },
-		} {
-			f := newFixture(t, h, Faults{})
-			steps := map[hardware.Step]bool{}
-			f.callUntil(f.newAttempt(1), do(f), func(s hardware.AttemptStatus) bool {
-				if s.State == hardware.AttemptRunning {
-					steps[s.Step] = true
-				}
-				return s.State != hardware.AttemptRunning
-			})
-			cancelled := 0
-			for step := range steps {
-				if cancelAt(newFixture(t, h, Faults{}), do, step) {
-					cancelled++
-				}
-			}
-			if cancelled < 2 {
-				t.Errorf("%s: cancelled at %d of the steps %v", name, cancelled, steps)
-			}
-		}
-	}},
-	"an erase leaves out a disk, and nobody can tell": {Leaves: "Succeeded, which counts as Metadata between tenants; off; a disk may have been left out",
-		Needs: []Feature{FeatureNoEvidence}, Run: func(t *testing.T, h Harness) {
-			f := newFixture(t, h, Faults{MissesDisk: true})
-			status := f.callUntilEnded(f.newAttempt(1), f.eraseWith(hardware.EraseFull))
-			f.expectSucceeded(status)
-			if claims := f.Installer().Capabilities().DiskEvidence; status.Evidence != nil || claims {
-				t.Errorf("evidence %+v, and the Installer claims it: %t", status.Evidence, claims)
-			}
-			f.expectPowerOff()
-		}},
-	"a place in the queue is lost and found": {Leaves: "Succeeded; on, runs the image; the image", Needs: []Feature{FeatureLimit}, Run: func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{HasLimit: true})
+	"a place in the queue is lost and found": {Leaves: installed, Needs: []Feature{FeatureLimit}, Run: func(t *testing.T, r *rigs) {
+		f := newFixture(t, r, Faults{HasLimit: true})
 		f.FillLimit(true)
 		attempt := f.newAttempt(1)
 		isRefused := func(s hardware.AttemptStatus) bool { return s.IsRefusedByLimit || s.State != hardware.AttemptRunning }
@@ -141,22 +150,4 @@ var remoteCases = map[string]Case{
 		f.expectSucceeded(f.callUntilEnded(attempt, f.install))
 		f.expectInstalled()
 	}},
-}
-
-// cancelAt cancels an attempt at the step, and reports whether it was seen at that step.
-func cancelAt(f *fixture, do func(*fixture) operation, step hardware.Step) bool {
-	f.t.Helper()
-	attempt := f.newAttempt(1)
-	status := f.callUntil(attempt, do(f), func(s hardware.AttemptStatus) bool { return s.Step == step || s.State != hardware.AttemptRunning })
-	if status.State != hardware.AttemptRunning {
-		return false
-	}
-	if status = f.cancelUntilOff(attempt); status.State == hardware.AttemptSucceeded {
-		return false // it was done before it was cancelled
-	}
-	f.expectFailed(status, hardware.ReasonCancelled)
-	f.expectPowerOff()
-	f.expectUnchanged(attempt, do(f))
-	f.expectPowerOff()
-	return true
 }

@@ -31,7 +31,7 @@ type Faults struct {
 	AgentHangs bool
 	// DiskError means that the agent cannot write to the disk.
 	DiskError bool
-	// MissesDisk means that the server has a second disk, and that the agent reports an erase of the first one alone.
+	// MissesDisk means that the server has a second disk, and that the agent erases the first one alone.
 	MissesDisk bool
 	// WrongDigest means that the served image does not have the checksum that is asked for.
 	WrongDigest bool
@@ -39,6 +39,8 @@ type Faults struct {
 	BootLoop bool
 	// HasLimit means that the service that installs works on one server at a time.
 	HasLimit bool
+	// HoldIn is a state of what installs in which the server stays until its work is cancelled, or long enough to be met; empty: in none.
+	HoldIn string
 }
 
 // Rig is one server, which is powered on and runs DiskForeign at first, and an Installer for it. Time passes only in
@@ -66,17 +68,28 @@ type Rig interface {
 	Occupy(busy bool)
 	// Vanish takes away what the Installer talks to of this server, or gives it back.
 	Vanish(gone bool)
+	// Delete has the service forget the server for good.
+	Delete()
 	// RotateCredentials changes the credentials on the far side, and TakeCredentials gives them to the Installer.
 	RotateCredentials()
 	TakeCredentials()
+	// RotateBMC changes the password of the server's BMC, and TakeBMC gives it to the Installer.
+	RotateBMC()
+	TakeBMC()
+	// BMCPassword returns the password with which the server's BMC is logged in to now, and whether it is the BMC's own.
+	BMCPassword() (used string, isRight bool)
 	// FillLimit has the service work on another server, or end that.
 	FillLimit(full bool)
 	// Image returns an image that the Installer can write.
 	Image() hardware.Image
+	// State returns the state in which what installs has the server, by the names of the Subject.
+	State() string
 	// Writes returns how often an image was written to the disk completely.
 	Writes() int
 	// Disk returns what the server's disk holds.
 	Disk() string
+	// SecondDisk returns what the server's second disk holds; empty: it has none.
+	SecondDisk() string
 	// Running returns what the server has booted from its disk and runs now, or "" when it is off or runs something else.
 	Running() string
 }

@@ -20,42 +20,81 @@ const (
 func Run(t *testing.T, subject Subject, harness Harness) {
 	t.Helper()
 	for name, c := range cases() {
-		if subject.lacked(c.Needs) != "" {
+		if subject.lacked(c) != "" {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			if subject.IsParallel {
 				t.Parallel()
 			}
-			c.Run(t, harness)
+			c.check(t, &rigs{subject: subject, harness: harness})
 		})
 	}
 }
 
-// RunSound runs only the cases of a sound server: an install, each kind of erase, and an inspection. It is for many kinds of servers.
-func RunSound(t *testing.T, harness Harness) {
+// rigs are the Rigs of one case.
+type rigs struct {
+	subject Subject
+	harness Harness
+	made    []*fixture
+}
+
+// check runs the case, and checks the condition in which it leaves each of its Rigs.
+func (c Case) check(t *testing.T, r *rigs) {
 	t.Helper()
-	for name, c := range soundCases {
-		t.Run(name, func(t *testing.T) { c.Run(t, harness) })
+	c.Run(t, r)
+	if len(r.made) == 0 {
+		t.Error("the case has made no Rig")
+	}
+	for _, f := range r.made {
+		f.expectLeft(c.Leaves)
+	}
+}
+
+// RunSound runs only the cases of a sound server: an install, each kind of erase, and an inspection. It is for many kinds of servers.
+func RunSound(t *testing.T, subject Subject, harness Harness) {
+	t.Helper()
+	for name, c := range soundCases() {
+		if subject.lacked(c) != "" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) { c.check(t, &rigs{harness: harness}) })
 	}
 }
 
 // RunInstall runs only the case of an install of a sound server. It is for more kinds of servers than RunSound.
 func RunInstall(t *testing.T, harness Harness) {
 	t.Helper()
-	t.Run(caseInstall, func(t *testing.T) { soundCases[caseInstall].Run(t, harness) })
+	t.Run(caseInstall, func(t *testing.T) { installCases[caseInstall].check(t, &rigs{harness: harness}) })
 }
 
 // fixture is a Rig with the actions and the checks that the cases share.
 type fixture struct {
 	Rig
 	t *testing.T
+	// works has what was asked for first of each attempt, by its number.
+	works map[int64]work
+}
+
+// work is what an attempt does: an operation, and for an erase its mode.
+type work struct {
+	operation hardware.Operation
+	mode      hardware.EraseMode
 }
 
 // newFixture makes a fixture with the faults.
-func newFixture(t *testing.T, harness Harness, faults Faults) *fixture {
+func newFixture(t *testing.T, r *rigs, faults Faults) *fixture {
 	t.Helper()
-	return &fixture{Rig: harness(t, faults), t: t}
+	f := &fixture{Rig: r.harness(t, faults), t: t, works: map[int64]work{}}
+	r.made = append(r.made, f)
+	return f
+}
+
+// noteWork keeps what an attempt does. What is asked for later under its number is refused.
+func (f *fixture) noteWork(attempt hardware.Attempt, w work) {
+	if _, isNoted := f.works[attempt.Number]; !isNoted {
+		f.works[attempt.Number] = w
+	}
 }
 
 func (f *fixture) newAttempt(number int64) hardware.Attempt {
@@ -66,18 +105,21 @@ func (f *fixture) newAttempt(number int64) hardware.Attempt {
 type operation func(hardware.Attempt) error
 
 func (f *fixture) install(attempt hardware.Attempt) error {
+	f.noteWork(attempt, work{operation: hardware.OpInstall})
 	spec := hardware.InstallSpec{Image: f.Image(), ConfigDrive: hardware.ConfigDrive{UserData: []byte("#cloud-config\n")}}
 	return f.Installer().Install(f.t.Context(), f.Host(), attempt, spec)
 }
 
 func (f *fixture) eraseWith(mode hardware.EraseMode) operation {
 	return func(attempt hardware.Attempt) error {
+		f.noteWork(attempt, work{hardware.OpErase, mode})
 		return f.Installer().Erase(f.t.Context(), f.Host(), attempt, mode)
 	}
 }
 
 func (f *fixture) inspectBy(inspector hardware.Inspector) operation {
 	return func(attempt hardware.Attempt) error {
+		f.noteWork(attempt, work{operation: hardware.OpInspect})
 		return f.Installer().Inspect(f.t.Context(), f.Host(), attempt, inspector)
 	}
 }
@@ -100,7 +142,14 @@ func (f *fixture) attemptStatus() hardware.AttemptStatus {
 // when the server has booted a disk that must not boot.
 func (f *fixture) callOnce(attempt hardware.Attempt, call operation) hardware.AttemptStatus {
 	f.t.Helper()
-	switch err := call(attempt); hardware.KindOf(err) {
+	f.expectNoFailure(call(attempt))
+	return f.letPass()
+}
+
+// expectNoFailure fails the test by an error that is none of those that pass.
+func (f *fixture) expectNoFailure(err error) {
+	f.t.Helper()
+	switch hardware.KindOf(err) {
 	case "":
 		if err != nil {
 			f.t.Fatalf("an error without a kind: %v", err)
@@ -109,6 +158,11 @@ func (f *fixture) callOnce(attempt hardware.Attempt, call operation) hardware.At
 	default:
 		f.t.Fatal(err)
 	}
+}
+
+// letPass lets a call interval pass, and returns the status of the attempt.
+func (f *fixture) letPass() hardware.AttemptStatus {
+	f.t.Helper()
 	f.Advance(callInterval)
 	if f.Running() == DiskPartial || f.Running() == DiskErased {
 		f.t.Fatalf("the server booted a disk that is %s", f.Running())

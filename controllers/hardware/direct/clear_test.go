@@ -27,7 +27,7 @@ func TestEveryProductsBMCInstallsErasesAndIsInspected(t *testing.T) {
 				}
 				return
 			}
-			conformance.RunSound(t, func(t *testing.T, faults conformance.Faults) conformance.Rig {
+			conformance.RunSound(t, conformance.Direct(), func(t *testing.T, faults conformance.Faults) conformance.Rig {
 				r := newRigWith(t, faults, personality)
 				t.Cleanup(func() {
 					if r.Disk() != conformance.DiskForeign && r.bmc.TakeBoot() == hardware.BootNetwork {

@@ -21,7 +21,7 @@ func newMediaRig(t *testing.T, faults conformance.Faults, personality bmc.Person
 }
 
 func TestConformanceOverVirtualMedia(t *testing.T) {
-	conformance.RunSound(t, func(t *testing.T, faults conformance.Faults) conformance.Rig {
+	conformance.RunSound(t, conformance.Direct(), func(t *testing.T, faults conformance.Faults) conformance.Rig {
 		r := newMediaRig(t, faults, bmc.Personality{Power: bmc.PowerRules{PresentState: bmc.PSU501}})
 		t.Cleanup(func() {
 			if s := r.session(); s.State != hardware.AttemptRunning && s.Operation != hardware.OpInspect && r.bmc.Media() != "" {

@@ -63,7 +63,7 @@ var secretPattern = regexp.MustCompile(`media/[A-Za-z0-9_-]{20,}`)
 var pins = bmc.Personality{Boot: bmc.BootRules{HTTPBootURI: bmc.URIKept}}
 
 func TestConformanceOverPinnedHTTP(t *testing.T) {
-	conformance.RunSound(t, func(t *testing.T, faults conformance.Faults) conformance.Rig {
+	conformance.RunSound(t, conformance.Direct(), func(t *testing.T, faults conformance.Faults) conformance.Rig {
 		r := newPinnedRig(t, faults, pins)
 		r.ways = []hardware.BootSource{hardware.BootPinned}
 		t.Cleanup(func() {

@@ -51,15 +51,25 @@ type rig struct {
 	mu       sync.Mutex
 	now      time.Time
 	password string
-	// disk is what the disk holds, and writes how often an image was written completely.
-	disk   string
-	writes int
+	// disk is what the disk holds, and writes how often an image was written completely. second is what a second disk holds; empty: there is none.
+	disk, second string
+	writes       int
+
+	faults conformance.Faults
+	// bmcPassword is the password of the BMC.
+	bmcPassword string
+	// hasLostNode says that the node was deleted while its server ran the agent, which it does until Ironic has deployed another node for it.
+	hasLostNode bool
+	// hasInspector says that the node has the inspect interface inspector.
+	hasInspector bool
 }
 
-// TestIronicPassesTheConformanceSuite runs the suite on the nodes of one Ironic. The cases of a limit and of a missing agent have one of their own.
+// TestIronicPassesTheConformanceSuite runs the suite on the nodes of one Ironic. The cases of a limit and of a missing agent have one of their own, and those that
+// hold a server in a state share one that takes its time.
 func TestIronicPassesTheConformanceSuite(t *testing.T) {
 	t.Parallel()
 	shared := server.Start(t, server.Options{})
+	slow := server.Start(t, server.Options{PowerDelay: 3, InspectDelay: 4, InspectorURL: serveInspector(t)})
 	t.Run("cases", func(t *testing.T) {
 		conformance.Run(t, conformance.Ironic(), func(t *testing.T, faults conformance.Faults) conformance.Rig {
 			switch {
@@ -67,6 +77,8 @@ func TestIronicPassesTheConformanceSuite(t *testing.T) {
 				return newRig(t, server.Start(t, server.Options{MaxDeploys: 1}), faults)
 			case faults.NoAgent:
 				return newRig(t, server.Start(t, server.Options{AgentTimeout: agentTimeout}), faults)
+			case faults.HoldIn != "":
+				return newRig(t, slow, faults)
 			}
 			return newRig(t, shared, faults)
 		})
@@ -75,15 +87,22 @@ func TestIronicPassesTheConformanceSuite(t *testing.T) {
 
 func newRig(t *testing.T, running *server.Server, faults conformance.Faults) *rig {
 	t.Helper()
-	r := &rig{ironic: running, endpoint: running.Endpoint, before: hardware.PowerOn, now: time.Now(), password: password, disk: conformance.DiskForeign}
+	r := &rig{
+		ironic: running, endpoint: running.Endpoint, before: hardware.PowerOn, now: time.Now(), password: password, disk: conformance.DiskForeign, faults: faults,
+	}
+	if faults.MissesDisk {
+		r.second = conformance.DiskForeign
+	}
 	options := ironic.Options{Endpoint: running.Endpoint, DeployInterface: "direct", Clock: r.Now, Credentials: r.credentials}
 	r.fixture = newFixture(t, options)
+	r.bmcPassword = r.host.BMC.Password
 	r.gate = newGate(t, running.Endpoint, r.nodeName())
 	r.options.Endpoint = r.gate.URL
 	r.serveImage()
 	r.agent = server.StartAgent(t, running.Endpoint, r.host.BootMAC, server.AgentOptions{
-		Absent: faults.NoAgent, WriteImage: func(ctx context.Context, _ server.Image, _ string) error { return r.write(ctx, faults) },
-		Erase: func(string) error { return r.touch(context.Background(), conformance.DiskErased, cleaning, nil) },
+		Absent:     faults.NoAgent || slices.Contains(withoutAgent, faults.HoldIn),
+		WriteImage: func(ctx context.Context, _ server.Image, _ string) error { return r.write(ctx, faults) },
+		Erase:      func(string) error { return r.touch(t.Context(), conformance.DiskErased, cleaning, nil) },
 	})
 	r.Restart()
 	return r
@@ -128,7 +147,11 @@ func (r *rig) beHardware() {
 	if n == nil {
 		return
 	}
-	if !r.hasInventory {
+	if r.faults.HoldIn == "inspect wait" && !r.hasInspector {
+		r.useInspector()
+	}
+	// What is written past Ironic stops it for a moment, in which a state may be missed.
+	if !r.hasInventory && r.faults.HoldIn == "" {
 		r.ironic.StoreInventory(r.nodeName(), inspected, "{}")
 		r.hasInventory = true
 	}
@@ -143,6 +166,12 @@ type known struct {
 	TargetPower string `json:"target_power_state"`
 	State       string `json:"provision_state"`
 	Reservation string `json:"reservation"`
+	DeployStep  struct {
+		Step string `json:"step"`
+	} `json:"deploy_step"`
+	CleanStep struct {
+		Step string `json:"step"`
+	} `json:"clean_step"`
 }
 
 // node returns the server's node; nil: Ironic does not know the server.
@@ -171,12 +200,17 @@ func (r *rig) node() *known {
 // setPower has Ironic change the power, as somebody else does. While Ironic works on the node it refuses.
 func (r *rig) setPower(to hardware.PowerState) {
 	r.Helper()
-	target := map[hardware.PowerState]string{hardware.PowerOn: "power on", hardware.PowerOff: "power off"}[to]
-	body, err := json.Marshal(map[string]string{"target": target})
+	r.send(http.MethodPut, "/states/power", map[string]string{"target": map[hardware.PowerState]string{hardware.PowerOn: "power on", hardware.PowerOff: "power off"}[to]})
+}
+
+// send sends a request for the node to Ironic, past the gate, and returns the status of the answer.
+func (r *rig) send(method, path string, body any) int {
+	r.Helper()
+	encoded, err := json.Marshal(body)
 	if err != nil {
 		r.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(context.Background(), http.MethodPut, r.endpoint+"/v1/nodes/"+r.nodeName()+"/states/power", bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(context.Background(), method, r.endpoint+"/v1/nodes/"+r.nodeName()+path, bytes.NewReader(encoded))
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -187,6 +221,7 @@ func (r *rig) setPower(to hardware.PowerState) {
 		r.Fatal(err)
 	}
 	_ = response.Body.Close()
+	return response.StatusCode
 }
 
 func (r *rig) Power() hardware.PowerState { return r.powerOf(r.node()) }
@@ -256,6 +291,9 @@ func (r *rig) FillLimit(full bool) {
 	})
 }
 
+// withoutAgent are the states that are held, or followed by one that is, because no agent comes: Ironic refuses a cancel while it holds the node's lock for an agent.
+var withoutAgent = []string{"deploying", "wait call-back", "cleaning", "clean wait"}
+
 // States of a node whose agent is at work.
 var (
 	deploying = []string{"deploying", "wait call-back"}
@@ -277,12 +315,18 @@ func (r *rig) write(ctx context.Context, faults conformance.Faults) error {
 // touch leaves on the disk what it says, unless it fails or Ironic has taken the node to a state that is none of these meanwhile: it has powered the server off then.
 func (r *rig) touch(ctx context.Context, leaves string, states []string, failure error) error {
 	r.setDisk(conformance.DiskPartial, 0)
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(stepTime):
+	holds := r.faults.AgentHangs || r.faults.HoldIn == "write_image" || r.faults.HoldIn == "erase_devices_metadata"
+	var n *known
+	for begun := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(stepTime):
+		}
+		if n = r.node(); !holds || n == nil || !slices.Contains(states, n.State) || time.Since(begun) > patience {
+			break
+		}
 	}
-	n := r.node()
 	switch {
 	case failure != nil:
 		return failure
@@ -318,7 +362,10 @@ func (r *rig) Disk() string {
 // Running is what the disk holds, unless Ironic has the server boot its agent.
 func (r *rig) Running() string {
 	n := r.node()
+	r.hasLostNode = r.hasLostNode && (n == nil || n.State != "active")
 	switch {
+	case r.hasLostNode:
+		return ""
 	case r.powerOf(n) != hardware.PowerOn:
 		return ""
 	case n == nil:
