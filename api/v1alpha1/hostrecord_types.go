@@ -44,8 +44,7 @@ type HostRecordSpec struct {
 	// machineGone is there while spec.consumerRef of the host names a Machine that does not exist any more and that did not release the host.
 	// +optional
 	MachineGone *MachineGone `json:"machineGone,omitempty"`
-	// nodeRemains names the Node that may be left in the tenant's cluster although the host is released: that cluster did not answer before
-	// the erase.
+	// nodeRemains names the Node that may be left in the tenant's cluster although the host is released: that cluster did not answer in time.
 	// +optional
 	NodeRemains *RemainingNode `json:"nodeRemains,omitempty"`
 	// remainingNodes may be left in the clusters of earlier tenants, which did not delete them when the host was released. Each is
@@ -69,6 +68,7 @@ type ExactImage struct {
 	//   - raw.gz: a raw image compressed with gzip.
 	//   - raw.zst: a raw image compressed with Zstandard.
 	//   - qcow2: the format of QEMU's copy-on-write images.
+	//   - live-iso: a bootable ISO that servers run from by virtual media; nothing is written to a disk.
 	//
 	// +required
 	Format ImageFormat `json:"format"`

@@ -31,9 +31,10 @@ type IronicProvider struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	BootInterface string `json:"bootInterface,omitempty"`
-	// deployInterface of the nodes that Ingot creates, such as direct or ramdisk; absent: Ironic's default for the hardware type.
+	// deployInterface of the nodes that Ingot creates, such as direct; absent: Ironic's default for the hardware type.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self != 'ramdisk'",message="deployInterface must be one that writes disks, such as direct: an OSImage of the format live-iso selects ramdisk for its own installations"
 	DeployInterface string `json:"deployInterface,omitempty"`
 	// deployKernel is the URL of the kernel of Ironic's agent; absent: Ironic's own configuration has it.
 	// +optional

@@ -68,6 +68,7 @@ type RevisionImage struct {
 	//   - raw.gz: a raw image compressed with gzip.
 	//   - raw.zst: a raw image compressed with Zstandard.
 	//   - qcow2: the format of QEMU's copy-on-write images.
+	//   - live-iso: a bootable ISO that servers run from by virtual media; nothing is written to a disk.
 	//
 	// +required
 	Format ImageFormat `json:"format"`

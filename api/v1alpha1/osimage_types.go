@@ -71,6 +71,9 @@ type OSImageSpec struct {
 	//   - raw.gz: a raw image compressed with gzip.
 	//   - raw.zst: a raw image compressed with Zstandard.
 	//   - qcow2: the format of QEMU's copy-on-write images.
+	//   - live-iso: a bootable ISO that servers run from by virtual media; nothing is written to a disk.
+	//     Only for ironic and metal3. Ironic verifies no checksum of it. What a node of it has written is gone after a reboot, and it
+	//     does not join again by itself.
 	//
 	// +required
 	Format ImageFormat `json:"format"`

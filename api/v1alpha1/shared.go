@@ -177,7 +177,7 @@ const (
 )
 
 // ImageFormat is the format of an image file.
-// +kubebuilder:validation:Enum=raw;raw.gz;raw.zst;qcow2
+// +kubebuilder:validation:Enum=raw;raw.gz;raw.zst;qcow2;live-iso
 type ImageFormat string
 
 // Image formats.
@@ -186,6 +186,8 @@ const (
 	FormatRawGzip ImageFormat = "raw.gz"
 	FormatRawZstd ImageFormat = "raw.zst"
 	FormatQCOW2   ImageFormat = "qcow2"
+	// FormatLiveISO is a medium that the server runs from: nothing is written to a disk.
+	FormatLiveISO ImageFormat = "live-iso"
 )
 
 // EraseMode says how much of a host's disks is erased.

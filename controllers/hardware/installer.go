@@ -32,7 +32,7 @@ type Installer interface {
 
 // Capabilities lists what an Installer can do.
 type Capabilities struct {
-	// Formats are the image formats that it can write: "raw", "raw.gz", "raw.zst", "qcow2".
+	// Formats are the image formats that it can install: "raw", "raw.gz", "raw.zst", "qcow2", "live-iso".
 	Formats []string
 	// EraseModes are the modes that it supports.
 	EraseModes []EraseMode
@@ -115,12 +115,15 @@ type InstallSpec struct {
 	ConfigDrive ConfigDrive
 }
 
-// Image is a disk image.
+// FormatLiveISO is the format of an image that the server runs from: it is written to no disk.
+const FormatLiveISO = "live-iso"
+
+// Image is a disk image, or a live ISO.
 type Image struct {
 	URL string
 	// Checksum is "sha256:HEX" or "sha512:HEX" of the file as the server sends it, before decompression.
 	Checksum string
-	// Format is "raw", "raw.gz", "raw.zst" or "qcow2".
+	// Format is "raw", "raw.gz", "raw.zst", "qcow2" or FormatLiveISO.
 	Format string
 }
 

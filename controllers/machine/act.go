@@ -196,8 +196,8 @@ func (obs *observation) hostImage() *metal3.Image {
 	image := obs.facts.Revision.Image
 	algorithm, digest, _ := strings.Cut(image.Checksum, ":")
 	format := "raw"
-	if image.Format == v1alpha1.FormatQCOW2 {
-		format = "qcow2"
+	if image.Format == v1alpha1.FormatQCOW2 || image.Format == v1alpha1.FormatLiveISO {
+		format = string(image.Format)
 	}
 	return &metal3.Image{URL: image.URL, Checksum: digest, ChecksumType: metal3.ChecksumType(algorithm), DiskFormat: ptr.To(format)}
 }

@@ -89,7 +89,7 @@ func (i *Installer) Install(ctx context.Context, host hardware.Host, attempt har
 		return named(err)
 	}
 	return named(i.advance(ctx, host, attempt, workInstall, &installation{
-		instance: instance, drive: drive, hasNoDrive: spec.ConfigDrive.IsEmpty(), secrets: []string{string(spec.ConfigDrive.UserData)},
+		instance: instance, isLive: spec.Image.Format == hardware.FormatLiveISO, drive: drive, hasNoDrive: spec.ConfigDrive.IsEmpty(), secrets: []string{string(spec.ConfigDrive.UserData)},
 	}))
 }
 
@@ -127,7 +127,7 @@ func (i *Installer) advance(ctx context.Context, host hardware.Host, attempt har
 	if err != nil || asked {
 		return err
 	}
-	c := call{host: host, number: attempt.Number, deadline: attempt.Deadline, work: w, now: i.options.Clock()}
+	c := call{host: host, number: attempt.Number, deadline: attempt.Deadline, work: w, isLive: install != nil && install.isLive, now: i.options.Clock()}
 	if n.record.host != host.UID {
 		return i.adopt(ctx, c, n)
 	}

@@ -15,6 +15,7 @@ import (
 // installation is what an install gives to Ironic. It holds secrets: never log it.
 type installation struct {
 	instance map[string]any
+	isLive   bool
 	drive    nodes.ConfigDrive
 	// secrets are the documents of the drive, which must not be repeated.
 	secrets []string
@@ -28,8 +29,8 @@ var cleanSteps = map[work][]nodes.CleanStep{
 	workEraseFull:     {{Interface: nodes.InterfaceDeploy, Step: "erase_devices"}},
 }
 
-// formats are the image formats that Ironic's agent writes.
-var formats = []string{"raw", "qcow2"}
+// formats are the image formats that Ironic's agent writes, and the one that it does not write.
+var formats = []string{"raw", "qcow2", hardware.FormatLiveISO}
 
 // instanceInfo returns the instance_info of an install.
 func instanceInfo(host hardware.Host, spec hardware.InstallSpec) (map[string]any, error) {
@@ -40,6 +41,9 @@ func instanceInfo(host hardware.Host, spec hardware.InstallSpec) (map[string]any
 	}
 	if spec.Image.URL == "" {
 		return nil, hardware.Errorf(hardware.Invalid, op, host.String(), "expected the URL of an image, seen none")
+	}
+	if spec.Image.Format == hardware.FormatLiveISO {
+		return liveInfo(spec.Image), nil
 	}
 	algorithm, digest, ok := strings.Cut(spec.Image.Checksum, ":")
 	if !ok || algorithm != "sha256" && algorithm != "sha512" {

@@ -80,7 +80,11 @@ func TestInstanceInfoIsWhatIronicNeedsOfAnImage(t *testing.T) {
 		want map[string]any
 	}{
 		"without hints": {hardware.InstallSpec{Image: image}, plain},
-		"with a hint":   {hardware.InstallSpec{Image: image, RootDevice: hardware.RootDevice{SerialNumber: "S1"}}, hinted},
+		"a live ISO, whose disk and checksum nobody looks at": {
+			hardware.InstallSpec{Image: hardware.Image{URL: "http://images.example/a.iso", Format: "live-iso", Checksum: "sha256:a1"}, RootDevice: hardware.RootDevice{SerialNumber: "S1"}},
+			map[string]any{"boot_iso": "http://images.example/a.iso", "deploy_interface": "ramdisk"},
+		},
+		"with a hint": {hardware.InstallSpec{Image: image, RootDevice: hardware.RootDevice{SerialNumber: "S1"}}, hinted},
 	} {
 		got, err := instanceInfo(host, c.spec)
 		if diff := cmp.Diff(c.want, got); diff != "" || err != nil {

@@ -1,6 +1,7 @@
 package ironic
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -40,12 +41,14 @@ type call struct {
 	// deadline is when the attempt fails; zero: never.
 	deadline time.Time
 	work     work
-	now      time.Time
+	// isLive says that an install is of a live ISO.
+	isLive bool
+	now    time.Time
 }
 
 // nextAction returns the next step of the attempt. An action that Ironic refuses is decided anew at the next call.
 func nextAction(n node, c call) action {
-	if refused := refusalOf(n, c); refused != nil {
+	if refused := cmp.Or(refusalOf(n, c), refusalOfInterfaces(n, c)); refused != nil {
 		return action{kind: actionRefuse, err: refused}
 	}
 	switch {
@@ -64,7 +67,7 @@ func nextAction(n node, c call) action {
 	case n.isBegun():
 		return finishing(n)
 	default:
-		return preparing(n, c.work)
+		return preparingAfter(n, c)
 	}
 }
 

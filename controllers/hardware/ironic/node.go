@@ -13,7 +13,7 @@ import (
 // driver_internal_info, which has the cached steps of every agent, is large.
 var nodeFields = []string{
 	"uuid", "name", "power_state", "target_power_state", "provision_state", "target_provision_state", "provision_updated_at", "maintenance",
-	"maintenance_reason", "fault", "last_error", "instance_uuid", "deploy_step", "clean_step", "extra", "properties", "reservation",
+	"maintenance_reason", "fault", "last_error", "instance_uuid", "deploy_step", "clean_step", "extra", "properties", "reservation", "boot_interface", "deploy_interface",
 }
 
 // fieldsOf returns the fields of a node that the list asks a server of this version for.
@@ -35,6 +35,8 @@ const (
 	extraEnrolled = "ingot_enrolled"
 	// extraCreated is true where this package has created the node: driver and credentials of any other node are those of the site.
 	extraCreated = "ingot_created"
+	// extraLive is true where the last installation is a live ISO.
+	extraLive = "ingot_live"
 )
 
 // outcomeNotInspected is the outcome of an inspection of a node whose driver has none. It has succeeded: what Ironic knows of the server are the properties and
@@ -80,7 +82,9 @@ type node struct {
 	deployStep        string
 	cleanStep         string
 	properties        map[string]any
-	record            record
+	// bootInterface and deployInterface are those of the node, which an installation may override.
+	bootInterface, deployInterface string
+	record                         record
 }
 
 // record is what this package has stored in the extra of a node.
@@ -94,6 +98,8 @@ type record struct {
 	outcome  hardware.Reason
 	// isCreated says that this package has created the node.
 	isCreated bool
+	// isLive says that the last installation that was requested is a live ISO.
+	isLive bool
 }
 
 // isBegun reports whether the work of the attempt was requested and Ironic has acted on it.
@@ -110,6 +116,8 @@ func newNode(n nodes.Node) node {
 			outcome: hardware.Reason(text(n.Extra[extraOutcome])), enrolled: text(n.Extra[extraEnrolled]),
 		},
 	}
+	read.bootInterface, read.deployInterface = n.BootInterface, n.DeployInterface
+	read.record.isLive, _ = n.Extra[extraLive].(bool)
 	read.record.isCreated, _ = n.Extra[extraCreated].(bool)
 	// JSON decodes a number as a float64, which is exact up to 2^53.
 	if number, ok := n.Extra[extraAttempt].(float64); ok {

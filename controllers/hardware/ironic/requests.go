@@ -237,7 +237,7 @@ func (i *Installer) prepare(ctx context.Context, c call, n node, target nodes.Ta
 	}
 	operations := nodes.UpdateOpts{set("/extra/"+extraFrom, fresh.changed)}
 	if install != nil {
-		operations = append(operations, set("/instance_info", install.instance))
+		operations = append(operations, set("/instance_info", install.instance), set("/extra/"+extraLive, install.isLive))
 	}
 	patched, err := i.patch(ctx, c.host, fresh, "prepare work", operations)
 	if err != nil {

@@ -158,6 +158,7 @@ func (j *checker) checkProvider() {
 	}
 	j.checkErase(kind)
 	if j.Image == nil || kind.CanWrite(j.Image.Spec.Format) {
+		j.warnOfLiveISO()
 		return
 	}
 	var others []string
@@ -168,6 +169,17 @@ func (j *checker) checkProvider() {
 	}
 	j.refuse(j.finding(fieldImage, v1alpha1.ReasonFormatUnsupported, "image/format", "the OSImage %s has the format %s, which the %s provider %s cannot write; %s can",
 		j.Image.Name, j.Image.Spec.Format, kind.Name, j.Provider.Name, strings.Join(others, ", ")))
+}
+
+// warnOfLiveISO warns of what a live ISO does not have.
+func (j *checker) warnOfLiveISO() {
+	if j.Image == nil || j.Image.Spec.Format != v1alpha1.FormatLiveISO {
+		return
+	}
+	j.Warnings = append(j.Warnings,
+		j.finding(fieldImage, "", "image/not-verified", "the OSImage %s is a live ISO, whose checksum Ironic does not verify: whoever can change the file at its url changes what the servers run", j.Image.Name),
+		j.finding(fieldImage, "", "image/not-kept", "the OSImage %s is a live ISO: after a reboot a server has nothing of what it had, and its bootstrap token is used up, so that it joins again only "+
+			"when its Machine is rolled or replaced", j.Image.Name))
 }
 
 // checkErase refuses a full erase that nobody can prove. Without it: a full erase is asked for so that hosts can go from tenant to tenant, each release takes

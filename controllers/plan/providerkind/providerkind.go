@@ -41,7 +41,7 @@ var (
 	Ironic = Kind{
 		Name: "ironic", HasRecords: true, HasIPMI: true, HasQueue: true,
 		Installer: hardware.Capabilities{
-			Formats:          []string{"raw", "qcow2"},
+			Formats:          []string{"raw", "qcow2", "live-iso"},
 			EraseModes:       []hardware.EraseMode{hardware.EraseNone, hardware.EraseMetadata, hardware.EraseFull},
 			NeedsConfigDrive: true, NeedsRelease: true, RootDeviceHints: hardware.AllHints(),
 		},
@@ -49,7 +49,7 @@ var (
 	Metal3 = Kind{
 		Name: "metal3", HasIPMI: true,
 		Installer: hardware.Capabilities{
-			Formats:          []string{"raw", "qcow2"},
+			Formats:          []string{"raw", "qcow2", "live-iso"},
 			EraseModes:       []hardware.EraseMode{hardware.EraseNone, hardware.EraseMetadata},
 			NeedsConfigDrive: true, RootDeviceHints: hardware.AllHints(),
 		},
