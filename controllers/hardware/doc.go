@@ -42,7 +42,7 @@
 //
 //	call       requests to Ironic                                   completion and failure
 //	Observe    GET /v1/nodes, one list for all nodes                power_state: "power on" On, "power off" Off, null Unknown; with a
-//	                                                                target_power_state PoweringOn or PoweringOff.
+//	                                                                target_power_state PoweringOn or PoweringOff. IsPowerRemembered.
 //	                                                                Number: extra.ingot_attempt. Running: while the work has not started or
 //	                                                                goes on. Succeeded: active (Install), manageable (Inspect, Erase, which is
 //	                                                                also "power off"). Failed: deploy failed, clean failed, inspect failed,
@@ -51,8 +51,8 @@
 //	                                                                deploy_step write_image Writing, the later ones Verifying; clean_step Erasing.
 //	                                                                Message: last_error. Reason: by the step at which it failed, such as
 //	                                                                AgentMissing at "wait call-back". No bytes: ByteProgress is false.
-//	           GET /v1/nodes/NODE/inventory                         Inventory, SystemUUID included: Ironic's agent reads DMI.
-//	Inspect    PUT .../states/provision target manage, then         manageable again; inspect failed.
+//	           GET /v1/nodes/NODE/inventory                         Inventory, without SystemUUID. From an Ironic that has none: properties and ports.
+//	Inspect    PUT .../states/provision target manage, then         manageable again; inspect failed. A driver without an inspection: Succeeded.
 //	           inspect
 //	Install    PATCH instance_info: image_source,                   active; deploy failed.
 //	           image_os_hash_algo, image_os_hash_value,

@@ -80,9 +80,9 @@ func (r *Reconciler) places(ctx context.Context, provider *v1alpha1.NodeProvider
 	return places, nil
 }
 
-// takeTurn reports whether the Decision may be written: it begins no attempt that its installer limits, or it is the host's turn still. It reads the HostRecords
-// from the API server. Without it: another process was the leader until now, the cache of this one does not show the last attempts yet, and more hosts than
-// the limit are at work.
+// takeTurn reports whether the Decision may be written: it begins no attempt that its installer limits, or it is the host's turn still. In its first minute a process
+// reads the HostRecords from the API server. Without it: another process was the leader until now, the cache of this one does not show the last attempts yet, and
+// more hosts than the limit are at work. Later only this process begins attempts, and it knows its own turns.
 func (r *Reconciler) takeTurn(ctx context.Context, provider *v1alpha1.NodeProvider, record *v1alpha1.HostRecord, d plan.Decision) (isTaken bool, err error) {
 	operation, isLimited := d.BeginsLimitedAttempt(record.Status.Wanted)
 	if !isLimited || limitOf(provider, operation) == 0 {
@@ -90,7 +90,11 @@ func (r *Reconciler) takeTurn(ctx context.Context, provider *v1alpha1.NodeProvid
 	}
 	r.turns.mu.Lock()
 	defer r.turns.mu.Unlock()
-	place, err := r.place(ctx, r.APIReader, provider, record, operation)
+	reader := r.APIReader
+	if !r.turns.since.IsZero() && r.Clock.Since(r.turns.since) > turnAge {
+		reader = r.Client
+	}
+	place, err := r.place(ctx, reader, provider, record, operation)
 	if err != nil || place > 0 {
 		return false, err
 	}

@@ -32,6 +32,9 @@ const (
 // requestTimeout is how long one request may take. Ironic itself waits some seconds for the lock of a node.
 const requestTimeout = 60 * time.Second
 
+// maxIdleConnections is how many connections are kept for the next requests. Ironic's API serves 100 at a time, also of others.
+const maxIdleConnections = 16
+
 // maxVersionHeader has the latest version that the server speaks, in every response.
 const maxVersionHeader = "X-Openstack-Ironic-Api-Maximum-Version"
 
@@ -135,6 +138,7 @@ func logInToKeystone(ctx context.Context, endpoint string, credentials Credentia
 
 func (c *client) transport() (http.RoundTripper, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = maxIdleConnections
 	if len(c.options.CABundle) > 0 {
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(c.options.CABundle) {

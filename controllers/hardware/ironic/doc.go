@@ -1,4 +1,4 @@
-// Package ironic implements hardware.Installer with an OpenStack Ironic. It is the only importer of gophercloud.
+// Package ironic implements hardware.Installer with an OpenStack Ironic. No other product code imports gophercloud.
 //
 // Two pure functions decide: statusOf reads a node of Ironic as the status of an attempt, and nextAction says which request comes next. The Installer around
 // them sends it. The mapping of the port's calls to requests is in the documentation of package hardware.
@@ -7,7 +7,8 @@
 //
 // Nothing is stored on our side. A node of Ironic carries in its extra: ingot_host, the UID of the host that it is; ingot_attempt, the number of the attempt;
 // ingot_work, its operation; ingot_from, the time of the last change of its provision state before the work was requested; ingot_outcome, which only a
-// cancelled attempt has.
+// cancelled attempt has; ingot_enrolled, for a node that Ironic has not verified yet, the time of its last change when the attempt was stored; ingot_live, that
+// a live ISO is deployed; and ingot_created, that this package has created the node, which alone gets the credentials of the BMC from the host.
 //
 // ingot_from makes the end of an attempt unmistakable. The work of an attempt has begun when the provision state has changed since that time. Without it: an
 // attempt to erase is written to a node that is manageable, the process dies before it requests the cleaning, and the next one reads a node that is
@@ -18,4 +19,23 @@
 //
 // One paged list with the needed fields serves all calls for Options.ListAge. What Ironic answers to our own change of a node replaces the listed node until
 // a list that began later. After a request for another provision state nothing is requested of the node until such a list.
+//
+// Ironic answers to a change with what its conductor sends, whose times may have whole seconds, and to a read with microseconds. The longer one is kept.
+//
+// # Power
+//
+// Ironic remembers the power and asks the BMC once a minute by default. It also asks when a power state is requested, whatever it remembers. So SetPower requests
+// one at least once for each change, and Observe says since when the BMC has answered.
+//
+// # Versions
+//
+// The latest version that both sides speak is used, from 1.56 to 1.96, which is that of Ironic 29. Without 1.81 Ironic tells no inventory: properties and ports take
+// its place. From 1.83 on nodes may be children of others, and a list has those only when they are asked for. Ironic 29.0.5 as Debian 13 has it makes a node its
+// own parent with every change of it, and then powers it on no more, unless driver_info.has_dedicated_power_supply is true: nodes without another parent get that.
+//
+// # What nobody but a person can end
+//
+// A maintenance that people have begun; rescue, service and hold; and work that a conductor left when it died. The last is Ironic's: at its start it ends such work on
+// eight nodes of each state ([conductor]periodic_max_workers). Each is told as a Conflict that names the command. A maintenance that Ironic itself has begun, because
+// a step of a cleaning failed, is ended by the next attempt.
 package ironic

@@ -144,7 +144,7 @@ func (i *Installer) perform(ctx context.Context, c call, n node, next action, in
 	case actionRefuse:
 		return next.err
 	case actionBegin:
-		return i.begin(ctx, c, n)
+		return i.begin(ctx, c, n, install)
 	case actionEnd:
 		return i.end(ctx, c, n, next.outcome)
 	case actionManage:

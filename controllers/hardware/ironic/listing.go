@@ -87,7 +87,7 @@ func (i *Installer) readListOnce(ctx context.Context, now time.Time) error {
 	if l.failure != nil && credentials == l.failedWith && now.Sub(l.failedAt) < i.options.ListAge {
 		return l.failure
 	}
-	err = i.readList(ctx, now)
+	err = i.readList(ctx)
 	l.failure, l.failedAt, l.failedWith = err, i.options.Clock(), credentials
 	if ctx.Err() != nil {
 		l.failure = nil // the caller has ended it
@@ -96,7 +96,7 @@ func (i *Installer) readListOnce(ctx context.Context, now time.Time) error {
 }
 
 // readList reads all nodes, page by page. The caller holds the lock: whoever else needs the list waits for it and reads none.
-func (i *Installer) readList(ctx context.Context, now time.Time) error {
+func (i *Installer) readList(ctx context.Context) error {
 	l := &i.listing
 	l.last++
 	turn := l.last
@@ -104,7 +104,8 @@ func (i *Installer) readList(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	l.read, l.turn = now, turn
+	// A list that takes longer than it is used would be old at once, and every caller would read another one.
+	l.read, l.turn = i.options.Clock(), turn
 	l.byHost, l.byName = make(map[string]node, len(all)), make(map[string]node, 2*len(all))
 	for _, listed := range all {
 		n := newNode(listed)

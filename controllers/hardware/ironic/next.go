@@ -149,8 +149,12 @@ func isEnded(n node) bool {
 	return status == nil || status.State != hardware.AttemptRunning
 }
 
-// beginning stores a new attempt, after the work of an earlier one has ended.
+// beginning stores a new attempt, after the work of an earlier one has ended. A node to install is made available before, so that one change of it stores the attempt
+// and what it needs.
 func beginning(n node, c call) action {
+	if c.work == workInstall && n.state == nodes.Manageable && !n.maintenance {
+		return fromManageable(c.work)
+	}
 	if isAtRest(n.state) {
 		return action{kind: actionBegin}
 	}

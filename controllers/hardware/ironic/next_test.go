@@ -162,6 +162,7 @@ func TestEachStateLeadsToTheWork(t *testing.T) {
 		want action
 	}{
 		"a new attempt on a node at rest":             {newTestNode(nodes.Active, workInstall, "t1"), newTestCall(8, workInstall), action{kind: actionBegin}},
+		"a new install makes the node available":      {newTestNode(nodes.Manageable, workInspect, "t1"), newTestCall(8, workInstall), action{kind: actionRequest, target: nodes.TargetProvide}},
 		"a new attempt ends the wait of the old":      {newTestNode(nodes.DeployWait, workInstall, "t1"), newTestCall(8, workInstall), action{kind: actionRequest, target: nodes.TargetDeleted}},
 		"a new attempt waits for the conductor":       {newTestNode(nodes.Deploying, workInstall, "t1"), newTestCall(8, workInstall), action{kind: actionWait}},
 		"an old attempt that comes late":              {newTestNode(nodes.Active, workInstall, "t1"), newTestCall(6, workInstall), action{kind: actionRefuse}},

@@ -150,34 +150,6 @@ func set(path string, value any) nodes.UpdateOperation {
 	return nodes.UpdateOperation{Op: nodes.AddOp, Path: path, Value: value}
 }
 
-// begin stores the number and the work of a new attempt, and the credentials of the BMC where this package has created the node.
-func (i *Installer) begin(ctx context.Context, c call, n node) error {
-	_, minor, err := i.client.open(ctx)
-	if err != nil {
-		return err
-	}
-	enrolled := ""
-	if n.state == nodes.Enroll {
-		enrolled = n.changed
-	}
-	operations := nodes.UpdateOpts{
-		set("/extra/"+extraHost, c.host.UID), set("/extra/"+extraAttempt, c.number), set("/extra/"+extraWork, string(c.work)), set("/extra/"+extraEnrolled, enrolled),
-		set("/extra/"+extraFrom, ""), set("/extra/"+extraOutcome, ""), set("/automated_clean", false),
-	}
-	driver := driverOf(i.options, c.host)
-	if n.record.isCreated {
-		operations = append(operations, driver.operations()...)
-	}
-	if minor >= minorChildren && (n.parent == "" || n.parent == n.uuid) {
-		operations = append(operations, set("/driver_info/"+ownPower, true))
-	}
-	if _, err := i.patch(ctx, c.host, n, "begin attempt", operations, driver.secrets()...); err != nil {
-		return err
-	}
-	i.sent.note(c.host.UID, driver)
-	return nil
-}
-
 // end stores the outcome of an attempt that is over before Ironic ends it.
 func (i *Installer) end(ctx context.Context, c call, n node, outcome hardware.Reason) error {
 	_, err := i.patch(ctx, c.host, n, "end attempt", nodes.UpdateOpts{
@@ -214,40 +186,6 @@ func (i *Installer) manage(ctx context.Context, c call, n node) error {
 		}
 	}
 	return i.requestState(ctx, c, n, nodes.TargetManage, nil)
-}
-
-// prepare stores what the work needs and the time from which a change means that it has begun, and requests it. The node is read right before. Without it: the
-// list is some seconds old, the node has changed since, the stored time is too early, and the work counts as done before it was requested.
-func (i *Installer) prepare(ctx context.Context, c call, n node, target nodes.TargetProvisionState, install *installation) error {
-	if install != nil && install.hasNoDrive {
-		err := hardware.Errorf(hardware.Busy, "prepare work", c.host.String(), "the config drive is not written yet")
-		err.Reason = hardware.ReasonNoConfigDrive
-		return err
-	}
-	if n.record.from == n.changed {
-		return i.requestState(ctx, c, n, target, install) // it is stored, and the request was refused or lost
-	}
-	fresh, err := i.read(ctx, c.host, n.uuid)
-	if err != nil {
-		return err
-	}
-	if fresh.state != n.state || fresh.record != n.record || fresh.maintenance {
-		i.note(c.host, fresh, false)
-		return nil
-	}
-	operations := nodes.UpdateOpts{set("/extra/"+extraFrom, fresh.changed)}
-	if install != nil {
-		operations = append(operations, set("/instance_info", install.instance), set("/extra/"+extraLive, install.isLive))
-	}
-	patched, err := i.patch(ctx, c.host, fresh, "prepare work", operations)
-	if err != nil {
-		return err
-	}
-	if patched.changed != fresh.changed {
-		_, err := i.patch(ctx, c.host, patched, "prepare work", nodes.UpdateOpts{set("/extra/"+extraFrom, "")})
-		return err
-	}
-	return i.requestState(ctx, c, patched, target, install)
 }
 
 // forget removes the host from the node, which is free: its server can be registered under another UID. What says that this package has created it stays.
