@@ -7,6 +7,7 @@ import (
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -154,8 +155,7 @@ func (r *rig) restore(s ironicServer) {
 	}
 	annotations := host.Annotations
 	for _, o := range []client.Object{host, record} {
-		o.SetFinalizers(nil)
-		if err := server.Client.Update(r.t.Context(), o); err != nil {
+		if err := server.Client.Patch(r.t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
 			r.t.Fatal(err)
 		}
 		if err := server.Client.Delete(r.t.Context(), o); err != nil && !apierrors.IsNotFound(err) {
