@@ -65,8 +65,7 @@ func (i *Installer) prepare(ctx context.Context, c call, n node, target nodes.Ta
 		err.Reason = hardware.ReasonNoConfigDrive
 		return err
 	}
-	isNew := n.record.number < c.number
-	if !isNew && n.record.from == n.changed {
+	if n.record.number == c.number && n.record.from == n.changed {
 		return i.requestState(ctx, c, n, target, install) // it is stored, and the request was refused or lost
 	}
 	fresh, err := i.read(ctx, c.host, n.uuid)
@@ -77,20 +76,15 @@ func (i *Installer) prepare(ctx context.Context, c call, n node, target nodes.Ta
 		i.note(c.host, fresh, false)
 		return nil
 	}
-	operations, secrets := nodes.UpdateOpts{set("/extra/"+extraFrom, fresh.changed)}, []string(nil)
-	if isNew {
-		if operations, secrets, err = i.attemptOperations(ctx, c, fresh, fresh.changed); err != nil {
-			return err
-		}
-	}
-	if install != nil {
-		operations = append(operations, set("/instance_info", install.instance), set("/extra/"+extraLive, install.isLive))
+	operations, secrets, err := i.workOperations(ctx, c, fresh, install)
+	if err != nil {
+		return err
 	}
 	patched, err := i.patch(ctx, c.host, fresh, "prepare work", operations, secrets...)
 	if err != nil {
 		return err
 	}
-	if isNew {
+	if n.record.number < c.number {
 		i.sent.note(c.host.UID, driverOf(i.options, c.host))
 	}
 	if patched.changed != fresh.changed {
@@ -98,4 +92,20 @@ func (i *Installer) prepare(ctx context.Context, c call, n node, target nodes.Ta
 		return err
 	}
 	return i.requestState(ctx, c, patched, target, install)
+}
+
+// workOperations returns what stores the time from which a change of the node is the beginning of the work, what the work needs, and the attempt where that is a new
+// one, and the secrets in it.
+func (i *Installer) workOperations(ctx context.Context, c call, fresh node, install *installation) (operations nodes.UpdateOpts, secrets []string, err error) {
+	if fresh.record.number < c.number {
+		if operations, secrets, err = i.attemptOperations(ctx, c, fresh, fresh.changed); err != nil {
+			return nil, nil, err
+		}
+	} else {
+		operations = nodes.UpdateOpts{set("/extra/"+extraFrom, fresh.changed)}
+	}
+	if install != nil {
+		operations = append(operations, set("/instance_info", install.instance), set("/extra/"+extraLive, install.isLive))
+	}
+	return operations, secrets, nil
 }
