@@ -31,8 +31,8 @@ type kind struct {
 	variable string
 	// scenarios by name.
 	scenarios map[string]scenario
-	// isMetal3 is true where a baremetal-operator serves the hosts.
-	isMetal3 bool
+	// isMetal3 is true where a baremetal-operator serves the hosts, and isIronic where Ironic installs them.
+	isMetal3, isIronic bool
 	// sampleSize is how many runs a sample has, over all stories.
 	sampleSize int
 }

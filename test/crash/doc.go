@@ -17,6 +17,9 @@
 // baremetaloperator, which is not killed. Its sample has 10 runs; INGOT_CRASH_METAL3 chooses as INGOT_CRASH does. There the agents are counted too, no
 // host is cleaned while its node runs, and none is installed for another Machine before it was cleaned.
 //
+// A third test runs them where a real Ironic installs the hosts, with hardware of its own memory and the rack's servers behind its nodes. The manager is
+// also killed at its requests to Ironic. Its sample has 20 runs; INGOT_CRASH_IRONIC chooses as INGOT_CRASH does.
+//
 // What happens once is not part of any scenario: the registration, the boot key, the claim of a host namespace. Leader election is off: there is
 // one manager, and the next one is started when it has exited.
 package crash

@@ -30,13 +30,16 @@ func TestNothingIsLostOnHostsOfABaremetalOperator(t *testing.T) {
 
 // setProvider makes the NodeProvider that of the hosts' kind.
 func (s *testbed) setProvider(objects []*unstructured.Unstructured) error {
-	if !s.kind.isMetal3 {
+	if !s.kind.isMetal3 && !s.kind.isIronic {
 		return environment.SetField(objects, "NodeProvider", s.env.BootAddress, "spec", "redfish", "netboot", "address")
 	}
 	for _, o := range objects {
 		if o.GetKind() == "NodeProvider" {
 			unstructured.RemoveNestedField(o.Object, "spec", "redfish")
 		}
+	}
+	if s.kind.isIronic {
+		return environment.SetField(objects, "NodeProvider", s.ironic.providerSpec(), "spec", "ironic")
 	}
 	return environment.SetField(objects, "NodeProvider", map[string]any{}, "spec", "metal3")
 }

@@ -56,6 +56,7 @@ func (s *testbed) run(ctx context.Context, st scenario, p point) result {
 		return result{err: fmt.Errorf("before the run: %w", err)}
 	}
 	s.ledger.begin()
+	s.ironic.begin()
 	if p.n > 0 {
 		s.steps.Arm(p.n, p.when, s.replaceManager)
 	} else {
@@ -200,7 +201,9 @@ func isAvailable(h metal3.BareMetalHost, r v1alpha1.HostRecord) bool {
 // checkInstalledOnce: since the requests are numbered one agent began to write, once, and no Machine claimed a second host.
 func (s *testbed) checkInstalledOnce(_ context.Context, m *v1alpha1.Machine) error {
 	var errs []error
-	if installs := s.ledger.count(); len(installs) != 1 || slices.Max(slices.Collect(maps.Values(installs))) != 1 {
+	installs := s.ledger.count()
+	maps.Copy(installs, s.ironic.installs())
+	if len(installs) != 1 || slices.Max(slices.Collect(maps.Values(installs))) != 1 {
 		errs = append(errs, fmt.Errorf("agents began to write so often, by server: %v; want 1 on one server", installs))
 	}
 	for uid, hosts := range claimsByUID(s.steps.Requests()) {

@@ -62,7 +62,9 @@ type testbed struct {
 	// kind is how the hosts are served.
 	kind kind
 	// site serves the hosts of a metal3 NodeProvider; nil: the manager does.
-	site    *metal3rack.Site
+	site *metal3rack.Site
+	// ironic installs the hosts of an ironic NodeProvider; nil: nobody does.
+	ironic  *ironicSite
 	ledger  *ledger
 	manager *manager
 	images  []string
@@ -93,7 +95,7 @@ func newTestbed(t *testing.T, k kind) *testbed {
 	t.Cleanup(func() { s.stop(t, cancel) })
 	for _, step := range []func(context.Context) error{
 		func(ctx context.Context) error { return s.env.StartClusters(ctx) },
-		s.startRelays, s.makeRamdisk, s.install, s.rackServers, s.applyTypes, s.applyHosts, s.startSite, s.startWatching, s.startManager,
+		s.startRelays, s.startIronic, s.makeRamdisk, s.install, s.rackServers, s.startStandIn, s.applyTypes, s.applyHosts, s.startSite, s.startWatching, s.startManager,
 	} {
 		if err := step(ctx); err != nil {
 			t.Fatal(err)
@@ -260,7 +262,7 @@ func (s *testbed) packImages(ctx context.Context) ([]*unstructured.Unstructured,
 		if err != nil {
 			return nil, err
 		}
-		if s.kind.isMetal3 {
+		if s.kind.isMetal3 || s.kind.isIronic {
 			if packed.OSImage, err = environment.DecompressImage(packed); err != nil {
 				return nil, err
 			}
@@ -310,7 +312,7 @@ func (s *testbed) stop(t *testing.T, cancel context.CancelFunc) {
 		s.env.Manager = s.manager.running()
 	}
 	cancel()
-	if err := errors.Join(s.site.Stop(), s.env.Stop()); err != nil {
+	if err := errors.Join(s.site.Stop(), s.ironic.stop(), s.env.Stop()); err != nil {
 		t.Error(err)
 	}
 	for _, front := range s.bmcs {

@@ -105,7 +105,7 @@ func (d *bootDisk) beforeWrite(off, n int64) error {
 		return fmt.Errorf("%w: %d bytes at %d", errInputOutput, n, off)
 	}
 	if off == 0 && d.isRoot {
-		return d.server.removeState()
+		return d.server.RemoveState()
 	}
 	return nil
 }
@@ -122,8 +122,8 @@ func (s *Server) losePower() {
 // start of the disk is overwritten.
 func (s *Server) statePath() string { return filepath.Join(s.rack.options.Dir, s.name+".var") }
 
-// removeState removes the state of the operating system.
-func (s *Server) removeState() error {
+// RemoveState removes the files that the operating system has written. Whoever overwrites the start of the disk from outside calls it.
+func (s *Server) RemoveState() error {
 	if err := os.RemoveAll(s.statePath()); err != nil {
 		return fmt.Errorf("the disk of %s: %w", s.name, err)
 	}

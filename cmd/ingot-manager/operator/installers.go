@@ -30,8 +30,10 @@ type installers struct {
 	// reader reads Secrets from the API server.
 	reader   client.Reader
 	timeouts hardware.Timeouts
-	clock    func() time.Time
-	log      *slog.Logger
+	// listAge is how long a list of the nodes of an Ironic is used.
+	listAge time.Duration
+	clock   func() time.Time
+	log     *slog.Logger
 
 	mu     sync.Mutex
 	ironic map[types.UID]ironicInstaller
@@ -44,7 +46,7 @@ type ironicInstaller struct {
 }
 
 func newInstallers(mgr ctrl.Manager, s settings.Settings, direct hardware.Installer, log *slog.Logger) *installers {
-	return &installers{direct: direct, reader: mgr.GetAPIReader(), timeouts: s.InstallerTimeouts(), clock: time.Now, log: log.With("logger", "installer")}
+	return &installers{direct: direct, reader: mgr.GetAPIReader(), timeouts: s.InstallerTimeouts(), listAge: s.Intervals.Working.Duration * 5 / 2, clock: time.Now, log: log.With("logger", "installer")}
 }
 
 // of returns the Installer of the NodeProvider. One whose spec has changed gets a new one: an Installer keeps nothing that Ironic does not have.
@@ -70,7 +72,7 @@ func (i *installers) ironicOptions(provider *v1alpha1.NodeProvider) ironic.Optio
 	options := ironic.Options{
 		Endpoint: spec.Endpoint, CABundle: []byte(spec.CABundle), HardwareType: spec.HardwareType, BootInterface: spec.BootInterface,
 		DeployInterface: spec.DeployInterface, DeployKernel: spec.DeployKernel, DeployRamdisk: spec.DeployRamdisk, BMCCAPath: spec.BMCCAPath,
-		Clock: i.clock, Timeouts: i.timeouts, Log: i.log.With("provider", provider.Name),
+		Clock: i.clock, Timeouts: i.timeouts, ListAge: i.listAge, Log: i.log.With("provider", provider.Name),
 	}
 	if spec.CredentialsSecretRef != nil {
 		secret := &ironicSecret{reader: i.reader, clock: i.clock, key: client.ObjectKey{Namespace: provider.Spec.HostNamespace, Name: spec.CredentialsSecretRef.Name}, keystoneURL: spec.KeystoneURL}

@@ -22,7 +22,7 @@ func (one *server) writeImage(ctx context.Context, image ironic.Image, configDri
 	}
 	defer func() { _ = file.Close() }()
 	size := one.Disks()[0].SizeBytes
-	if err := errors.Join(file.Truncate(0), file.Truncate(size)); err != nil {
+	if err := errors.Join(one.RemoveState(), file.Truncate(0), file.Truncate(size)); err != nil {
 		return err
 	}
 	return disk.Write(ctx, file, size, disk.Image{URL: image.URLs[0], SHA256: image.Hash}, configDrive)
@@ -31,7 +31,7 @@ func (one *server) writeImage(ctx context.Context, image ironic.Image, configDri
 // erase does what Ironic's agent does: all of every disk, or the first and the last block, where the partition tables are.
 func (one *server) erase(step string) error {
 	one.say("simulated: Ironic's agent does %s on the disks of %s", step, one.Name())
-	var errs []error
+	errs := []error{one.RemoveState()}
 	for i, d := range one.Disks() {
 		errs = append(errs, eraseFile(one.DataDiskPath(i), d.SizeBytes, step == "erase_devices"))
 	}
