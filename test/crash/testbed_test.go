@@ -246,9 +246,12 @@ func (s *testbed) applyTypes(ctx context.Context) error {
 
 // packImages makes two small images, one byte apart.
 func (s *testbed) packImages(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	out := filepath.Join(s.env.Dir, "images")
+	out, rate := filepath.Join(s.env.Dir, "images"), 64<<20
+	if s.kind.isIronic {
+		rate = 1 << 30 // an image that is not compressed
+	}
 	var err error
-	if s.env.Images, err = environment.ServeImages(environment.Loopback, out, 64<<20); err != nil {
+	if s.env.Images, err = environment.ServeImages(environment.Loopback, out, rate); err != nil {
 		return nil, err
 	}
 	s.images = []string{"image-a", "image-b"}

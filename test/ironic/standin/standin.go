@@ -116,7 +116,7 @@ func (s *StandIn) run(ctx context.Context) {
 
 // follow makes the server what Ironic has made of its node.
 func (s *StandIn) follow(ctx context.Context, one *server, n node) {
-	if n.Power == "" && n.State == "manageable" {
+	if n.Power == "" && (n.State == "enroll" || n.State == "manageable") {
 		// The fake hardware has no power state before one is asked for. A real BMC tells that the server is off.
 		_ = s.send(ctx, http.MethodPut, "/v1/nodes/"+n.UUID+"/states/power", []byte(`{"target": "power off"}`), nil)
 	}
