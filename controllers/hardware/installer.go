@@ -110,9 +110,10 @@ type InstallSpec struct {
 	PreviousRootDisk Disk
 	// AcceptedRootDisk is the serial number, the WWN or the path of a disk that an administrator accepts in place of PreviousRootDisk.
 	AcceptedRootDisk string
-	// ConfigDrive is written to a partition labelled config-2 as an ISO 9660 file system of at most 64 MiB. It is empty where the Installer does not need
-	// it (Capabilities.NeedsConfigDrive), or does not need it any more because the installation has begun.
-	ConfigDrive ConfigDrive
+	// ReadConfigDrive returns what is written to a partition labelled config-2 as an ISO 9660 file system of at most 64 MiB. An Installer that needs it
+	// (Capabilities.NeedsConfigDrive) calls it when it begins to write the disk, because each call reads several objects at the API server. It returns an *Error
+	// of the kind Busy, with the reason ReasonNoConfigDrive, while the documents are not written. It is nil for any other Installer.
+	ReadConfigDrive func(context.Context) (ConfigDrive, error)
 }
 
 // FormatLiveISO is the format of an image that the server runs from: it is written to no disk.

@@ -119,31 +119,23 @@ func (r *Reconciler) callInstaller(ctx context.Context, obs observation, host *m
 	case plan.ActionSetPower:
 		return obs.installer.SetPower(ctx, target, a.Power)
 	case plan.ActionInstall:
-		drive, err := r.configDrive(ctx, obs, a.Attempt)
-		if err != nil {
-			return err
-		}
 		return obs.installer.Install(ctx, target, a.Attempt, hardware.InstallSpec{
 			Image: a.Image, RootDevice: sessions.RootDevice(host.Spec.RootDeviceHints), GPUs: a.GPUs, Requirements: a.Requirements, PreviousRootDisk: a.PreviousRootDisk, AcceptedRootDisk: a.AcceptedRootDisk,
-			ConfigDrive: drive,
+			ReadConfigDrive: r.readConfigDrive(obs, a.Attempt),
 		})
 	}
 	return nil
 }
 
-// configDrive returns the documents for an Installer that must have them to begin, until it has begun. For any other one the boot service reads them from the
-// claim's Secret, when the agent asks for them. While they are not written, the installer is called without them, because it may have to prepare the host.
-func (r *Reconciler) configDrive(ctx context.Context, obs observation, attempt hardware.Attempt) (hardware.ConfigDrive, error) {
-	seen := obs.facts.Observed
-	hasBegun := seen != nil && seen.Attempt != nil && seen.Attempt.Number == attempt.Number && seen.Attempt.Step != hardware.StepPoweringOff
-	if !obs.facts.NeedsConfigDrive || hasBegun {
-		return hardware.ConfigDrive{}, nil
+// readConfigDrive returns what reads the documents of the attempt, for an Installer that must have them to begin. For any other one the boot service reads them
+// from the claim's Secret, when the agent asks for them.
+func (r *Reconciler) readConfigDrive(obs observation, attempt hardware.Attempt) func(context.Context) (hardware.ConfigDrive, error) {
+	if !obs.facts.NeedsConfigDrive {
+		return nil
 	}
-	drive, err := r.ConfigDrives.ConfigDrive(ctx, obs.target.UID, attempt.Number)
-	if hardware.KindOf(err) == hardware.Busy {
-		return hardware.ConfigDrive{}, nil
+	return func(ctx context.Context) (hardware.ConfigDrive, error) {
+		return r.ConfigDrives.ConfigDrive(ctx, obs.target.UID, attempt.Number)
 	}
-	return drive, err
 }
 
 // writeFailure writes the error and the failing calls as they are after the action. It uses no lock: no other process writes these fields,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -40,6 +41,9 @@ type turns struct {
 	// asked is when each host has last asked for its place, and since when the first one did.
 	asked map[client.ObjectKey]time.Time
 	since time.Time
+	// earlier are the HostRecords of a namespace as the API server had them when the first turn in it was taken, by version, as far as the cache has not
+	// shown them since.
+	earlier map[string]map[client.ObjectKey]uint64
 }
 
 // turn is an attempt that is about to be written.
@@ -80,9 +84,7 @@ func (r *Reconciler) places(ctx context.Context, provider *v1alpha1.NodeProvider
 	return places, nil
 }
 
-// takeTurn reports whether the Decision may be written: it begins no attempt that its installer limits, or it is the host's turn still. In its first minute a process
-// reads the HostRecords from the API server. Without it: another process was the leader until now, the cache of this one does not show the last attempts yet, and
-// more hosts than the limit are at work. Later only this process begins attempts, and it knows its own turns.
+// takeTurn reports whether the Decision may be written: it begins no attempt that its installer limits, or it is the host's turn still.
 func (r *Reconciler) takeTurn(ctx context.Context, provider *v1alpha1.NodeProvider, record *v1alpha1.HostRecord, d plan.Decision) (isTaken bool, err error) {
 	operation, isLimited := d.BeginsLimitedAttempt(record.Status.Wanted)
 	if !isLimited || limitOf(provider, operation) == 0 {
@@ -90,9 +92,9 @@ func (r *Reconciler) takeTurn(ctx context.Context, provider *v1alpha1.NodeProvid
 	}
 	r.turns.mu.Lock()
 	defer r.turns.mu.Unlock()
-	reader := r.APIReader
-	if !r.turns.since.IsZero() && r.Clock.Since(r.turns.since) > turnAge {
-		reader = r.Client
+	reader, err := r.readerOfTurns(ctx, record.Namespace)
+	if err != nil {
+		return false, err
 	}
 	place, err := r.place(ctx, reader, provider, record, operation)
 	if err != nil || place > 0 {
@@ -105,6 +107,53 @@ func (r *Reconciler) takeTurn(ctx context.Context, provider *v1alpha1.NodeProvid
 		operation: operation, number: d.Record.Wanted.Number, owner: queue.OwnerOf(record, operation), at: r.Clock.Now(),
 	}
 	return true, nil
+}
+
+// readerOfTurns returns the cache when it shows every HostRecord at least as the API server had it when this process took its first turn, and the API server until
+// then. Without it: another process was the leader until now, the cache of this one does not show the last attempts yet, and more hosts than the limit are at
+// work. Later only this process begins attempts, and it knows its own turns. The caller holds the lock.
+func (r *Reconciler) readerOfTurns(ctx context.Context, namespace string) (client.Reader, error) {
+	earlier, isKnown := r.turns.earlier[namespace]
+	if isKnown && len(earlier) == 0 {
+		return r.Client, nil
+	}
+	present, err := versionsOf(ctx, r.APIReader, namespace)
+	if err != nil {
+		return nil, err
+	}
+	if !isKnown {
+		if r.turns.earlier == nil {
+			r.turns.earlier = map[string]map[client.ObjectKey]uint64{}
+		}
+		r.turns.earlier[namespace] = present
+		return r.APIReader, nil
+	}
+	shown, err := versionsOf(ctx, r.Client, namespace)
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(earlier, func(key client.ObjectKey, version uint64) bool {
+		_, exists := present[key]
+		return !exists || shown[key] >= version
+	})
+	return r.APIReader, nil
+}
+
+// versionsOf returns the resource versions of the HostRecords of a namespace. They are numbers that grow: https://kubernetes.io/docs/reference/using-api/api-concepts/
+func versionsOf(ctx context.Context, reader client.Reader, namespace string) (map[client.ObjectKey]uint64, error) {
+	var records v1alpha1.HostRecordList
+	if err := reader.List(ctx, &records, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list HostRecords: %w", err)
+	}
+	versions := map[client.ObjectKey]uint64{}
+	for i := range records.Items {
+		version, err := strconv.ParseUint(records.Items[i].ResourceVersion, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("read the version of HostRecord %s: %w", records.Items[i].Name, err)
+		}
+		versions[client.ObjectKeyFromObject(&records.Items[i])] = version
+	}
+	return versions, nil
 }
 
 // turnLost is the outcome of a reconcile that may not begin its attempt: another host has taken the turn meanwhile.

@@ -119,7 +119,7 @@ var remoteCases = map[string]Case{
 		other, attempt := f.Other(), f.newAttempt(1)
 		f.expectSucceeded(f.callUntilEnded(attempt, func(a hardware.Attempt) error {
 			err := f.install(a)
-			spec := hardware.InstallSpec{Image: f.Image(), ConfigDrive: hardware.ConfigDrive{UserData: []byte("#cloud-config\n")}}
+			spec := hardware.InstallSpec{Image: f.Image(), ReadConfigDrive: readConfigDrive}
 			switch otherErr := other.Install(t.Context(), f.Host(), a, spec); hardware.KindOf(otherErr) {
 			case "", hardware.Conflict, hardware.Busy, hardware.Unreachable:
 			default:

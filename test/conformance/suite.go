@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -106,8 +107,11 @@ type operation func(hardware.Attempt) error
 
 func (f *fixture) install(attempt hardware.Attempt) error {
 	f.noteWork(attempt, work{operation: hardware.OpInstall})
-	spec := hardware.InstallSpec{Image: f.Image(), ConfigDrive: hardware.ConfigDrive{UserData: []byte("#cloud-config\n")}}
-	return f.Installer().Install(f.t.Context(), f.Host(), attempt, spec)
+	return f.Installer().Install(f.t.Context(), f.Host(), attempt, hardware.InstallSpec{Image: f.Image(), ReadConfigDrive: readConfigDrive})
+}
+
+func readConfigDrive(context.Context) (hardware.ConfigDrive, error) {
+	return hardware.ConfigDrive{UserData: []byte("#cloud-config\n")}, nil
 }
 
 func (f *fixture) eraseWith(mode hardware.EraseMode) operation {

@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/baremetal/v1/nodes"
-
-	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
 // withAttempt returns the node as it is when the attempt of the call is stored.
@@ -60,7 +58,7 @@ func (i *Installer) attemptOperations(ctx context.Context, c call, n node, from 
 // node is read right before. Without it: the list is some seconds old, the node has changed since, the stored time is too early, and the work counts as done before
 // it was requested.
 func (i *Installer) prepare(ctx context.Context, c call, n node, target nodes.TargetProvisionState, install *installation) error {
-	if err := install.checkDrive(c.host); err != nil {
+	if err := install.readDocuments(ctx, c.host); err != nil {
 		return err
 	}
 	if n.record.number == c.number && n.record.from == n.changed {
@@ -90,16 +88,6 @@ func (i *Installer) prepare(ctx context.Context, c call, n node, target nodes.Ta
 		return err
 	}
 	return i.requestState(ctx, c, patched, target, install)
-}
-
-// checkDrive returns an error while an install has no config drive.
-func (i *installation) checkDrive(host hardware.Host) error {
-	if i == nil || !i.hasNoDrive {
-		return nil
-	}
-	err := hardware.Errorf(hardware.Busy, "prepare work", host.String(), "the config drive is not written yet")
-	err.Reason = hardware.ReasonNoConfigDrive
-	return err
 }
 
 // workOperations returns what stores the time from which a change of the node is the beginning of the work, what the work needs, and the attempt where that is a new

@@ -84,12 +84,8 @@ func (i *Installer) Install(ctx context.Context, host hardware.Host, attempt har
 	if err != nil {
 		return named(err)
 	}
-	drive, err := configDrive(host, spec.ConfigDrive)
-	if err != nil {
-		return named(err)
-	}
 	return named(i.advance(ctx, host, attempt, workInstall, &installation{
-		instance: instance, isLive: spec.Image.Format == hardware.FormatLiveISO, drive: drive, hasNoDrive: spec.ConfigDrive.IsEmpty(), secrets: []string{string(spec.ConfigDrive.UserData)},
+		instance: instance, isLive: spec.Image.Format == hardware.FormatLiveISO, readDrive: spec.ReadConfigDrive,
 	}))
 }
 

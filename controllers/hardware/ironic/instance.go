@@ -1,6 +1,7 @@
 package ironic
 
 import (
+	"context"
 	"encoding/json"
 	"net/url"
 	"slices"
@@ -16,11 +17,34 @@ import (
 type installation struct {
 	instance map[string]any
 	isLive   bool
-	drive    nodes.ConfigDrive
+	// readDrive reads the documents of the config drive, for readDocuments.
+	readDrive func(context.Context) (hardware.ConfigDrive, error)
+	drive     nodes.ConfigDrive
 	// secrets are the documents of the drive, which must not be repeated.
 	secrets []string
-	// hasNoDrive says that the caller has given no config drive, because the installation has begun or the documents are not written.
-	hasNoDrive bool
+}
+
+// readDocuments reads the documents of the config drive. It returns an error while they are not written. It does nothing where i is nil, for work that has none.
+func (i *installation) readDocuments(ctx context.Context, host hardware.Host) error {
+	if i == nil {
+		return nil
+	}
+	var documents hardware.ConfigDrive
+	if i.readDrive != nil {
+		var err error
+		if documents, err = i.readDrive(ctx); err != nil {
+			return err
+		}
+	}
+	if documents.IsEmpty() {
+		err := hardware.Errorf(hardware.Busy, "prepare work", host.String(), "the config drive is not written yet")
+		err.Reason = hardware.ReasonNoConfigDrive
+		return err
+	}
+	var err error
+	i.drive, err = configDrive(host, documents)
+	i.secrets = []string{string(documents.UserData)}
+	return err
 }
 
 // cleanSteps are the steps of manual cleaning. https://docs.openstack.org/ironic/latest/admin/cleaning.html

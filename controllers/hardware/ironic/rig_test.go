@@ -1,6 +1,7 @@
 package ironic_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"io"
@@ -74,7 +75,9 @@ func attemptOf(number int64) hardware.Attempt {
 
 func (f *fixture) install(attempt hardware.Attempt) error {
 	return f.installer.Install(f.Context(), f.host, attempt, hardware.InstallSpec{
-		Image: f.image, ConfigDrive: hardware.ConfigDrive{UserData: []byte("#cloud-config\n"), MetaData: []byte(`{"uuid": "a"}`)},
+		Image: f.image, ReadConfigDrive: func(context.Context) (hardware.ConfigDrive, error) {
+			return hardware.ConfigDrive{UserData: []byte("#cloud-config\n"), MetaData: []byte(`{"uuid": "a"}`)}, nil
+		},
 	})
 }
 

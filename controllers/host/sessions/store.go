@@ -214,7 +214,9 @@ func (s *Store) readDocuments(ctx context.Context, host *metal3.BareMetalHost, r
 				return hardware.ConfigDrive{}, err
 			}
 			if !isCurrentClaim(secret, record) {
-				return hardware.ConfigDrive{}, hardware.Errorf(hardware.Busy, opConfigDrive, host.Namespace+"/"+host.Name, "Secret %s is not written for attempt %d yet", document.ref.Name, record.Status.Wanted.Number)
+				err := hardware.Errorf(hardware.Busy, opConfigDrive, host.Namespace+"/"+host.Name, "Secret %s is not written for attempt %d yet", document.ref.Name, record.Status.Wanted.Number)
+				err.Reason = hardware.ReasonNoConfigDrive
+				return hardware.ConfigDrive{}, err
 			}
 			read[*document.ref] = secret
 		}
