@@ -127,18 +127,19 @@ func (r *Reconciler) readServedHost(ctx context.Context, key types.NamespacedNam
 	return host, record, err
 }
 
-// observedGeneration returns the lowest generation that a condition has observed, or nil when there is no condition.
+// observedGeneration returns the highest generation that a condition has observed, or nil when there is no condition. A look of the operator leaves those
+// conditions as they are of which it learned nothing: Healthy keeps its first generation where no BMC tells of its health.
 func observedGeneration(host *unstructured.Unstructured) *int64 {
 	conditions, _, _ := unstructured.NestedSlice(host.Object, "status", "conditions")
-	var lowest *int64
+	var highest *int64
 	for _, c := range conditions {
 		condition, _ := c.(map[string]any)
 		generation, _, _ := unstructured.NestedInt64(condition, "observedGeneration")
-		if lowest == nil || generation < *lowest {
-			lowest = &generation
+		if highest == nil || generation > *highest {
+			highest = &generation
 		}
 	}
-	return lowest
+	return highest
 }
 
 func (r *Reconciler) readHostRecord(ctx context.Context, reader client.Reader, host *metal3.BareMetalHost) (*v1alpha1.HostRecord, error) {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
@@ -24,5 +25,23 @@ func TestTheReasonOfAHostsErrorIsRecordedAndNeverReadFromText(t *testing.T) {
 		if got := lifecycleHost(host, c.record, "m1"); got.ErrorReason != c.reason {
 			t.Errorf("%s: reason %q, expected %q", name, got.ErrorReason, c.reason)
 		}
+	}
+}
+
+// TestTheNewestConditionSaysWhatWasObserved has a BMC that tells nothing of its health, so that the condition Healthy stays what it was at first.
+func TestTheNewestConditionSaysWhatWasObserved(t *testing.T) {
+	condition := func(kind string, generation int64) any {
+		return map[string]any{"type": kind, "status": "True", "observedGeneration": generation}
+	}
+	host := &unstructured.Unstructured{Object: map[string]any{}}
+	if got := observedGeneration(host); got != nil {
+		t.Errorf("without conditions: %d", *got)
+	}
+	conditions := []any{condition("Provisioned", 7), condition("Healthy", 1), condition("Progressing", 7)}
+	if err := unstructured.SetNestedSlice(host.Object, conditions, "status", "conditions"); err != nil {
+		t.Fatal(err)
+	}
+	if got := observedGeneration(host); got == nil || *got != 7 {
+		t.Errorf("observed: %v, expected 7", got)
 	}
 }

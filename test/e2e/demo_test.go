@@ -127,6 +127,19 @@ func TestTheDemoKeepsItsPromises(t *testing.T) {
 	}
 }
 
+func TestTheDemoKeepsItsPromisesWithABaremetalOperator(t *testing.T) {
+	d := startDemo(t, "--provider", "metal3", "--servers", "6")
+	if status := d.end(t); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	d.says(t,
+		`ok +6 of 6 servers are registered`, `ok +5 of 5 healthy servers`, `ok +then it ran, on admitted node`,
+		`ok +the server with a missing GPU is kept out by check resource/nvidia.com/gpu`,
+		`ok +the new image reached \d of \d Machines of h100, the canary first`, `ok +the bad image stopped at its canary`,
+		`ok +the released host is powered off, `, `ok +one Machine per host`, `ok +no password or token`,
+	)
+}
+
 func TestTheDemoKeepsItsPromisesOnARealIronic(t *testing.T) {
 	t.Parallel()
 	if missing := ironic.Missing(); missing != "" {

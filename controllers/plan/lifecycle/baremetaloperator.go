@@ -22,22 +22,23 @@ var powerStates = []metal3.ProvisioningState{metal3.StateAvailable, metal3.State
 // isPowerManaged reports whether a baremetal-operator looks at the power of the host in its state.
 func (h *Host) isPowerManaged() bool { return slices.Contains(powerStates, h.State) }
 
-// isPowerCurrent reports whether status.poweredOn of a host without a HostRecord was seen after the last change of its spec. Two things can prove
-// that. An operator that writes conditions writes with them which generation it has observed. One that does not removes the annotation that asks
-// for a reboot when it sees that the server is off, and Ingot writes that annotation with every request to power off.
+// isPowerCurrent reports whether status.poweredOn of a host without a HostRecord was seen after the last change of its spec. With every request to power
+// off Ingot writes the annotation that asks for a reboot, and the operator removes it when it sees that the server is off. An operator that writes
+// conditions says with them also which generation it has observed. That alone proves nothing about the power: a look that only registers the host again
+// writes the generation too.
 //
-// Both prove it only in a state in which the operator looks at the power, and a request to power off is sent only in such a state: without that,
-// the operator ends an installation, writes provisioned with the power of before, and the server runs although its status says that it is off.
+// The annotation proves it only in a state in which the operator looks at the power, and a request to power off is sent only in such a state: without
+// that, the operator ends an installation, writes provisioned with the power of before, and the server runs although its status says that it is off.
 func (h *Host) isPowerCurrent() bool {
-	if !h.isPowerManaged() || h.Paused || h.Detached || h.isUnreachable() {
+	if !h.isPowerManaged() || h.isSetAside() || h.isUnreachable() {
 		return false
 	}
 	switch h.OperationalStatus {
 	case metal3.OperationalStatusDelayed, metal3.OperationalStatusDetached, metal3.OperationalStatusServicing:
 		return false
 	}
-	if h.ObservedGeneration != nil {
-		return *h.ObservedGeneration >= h.Generation
+	if h.ObservedGeneration != nil && *h.ObservedGeneration < h.Generation {
+		return false
 	}
 	return h.PowerOffRequested && !h.RebootRequested
 }
@@ -65,13 +66,20 @@ func (f Facts) hostError() string {
 	return f.Host.Error
 }
 
+// isSetAside reports whether a person keeps the baremetal-operator away from the host.
+func (h *Host) isSetAside() bool { return h.Paused || h.Detached }
+
 // waitForPowerState waits until a baremetal-operator looks at the power of the host again. See isPowerCurrent.
 func (s scope) waitForPowerState() result {
+	waitingFor := "the host to leave the state " + string(s.Host.State)
+	if s.Host.isSetAside() {
+		waitingFor = "its baremetal-operator to serve the host again"
+	}
 	reason, message := s.hostProblem()
 	if reason == "" {
 		reason, message = v1alpha1.ReasonPoweringOff, fmt.Sprintf("host %s is %s, and is powered off when that has ended", s.hostName(), s.Host.State)
 	}
-	return waitResult(report{reason: reason, waitingFor: "the host to leave the state " + string(s.Host.State), message: message}).withRequeueAfter(hostCheckInterval)
+	return waitResult(report{reason: reason, waitingFor: waitingFor, message: message}).withRequeueAfter(hostCheckInterval)
 }
 
 // servedInstallingReport is the same for the whole installation, because each write of a status is a request.
@@ -108,7 +116,7 @@ func (s scope) servedHostProblem(hostError string) (reason, message string) {
 		if h.ErrorCount > 1 {
 			known.words += fmt.Sprintf(" (%d times)", h.ErrorCount)
 		}
-		return known.reason, name + ": " + known.words + detailsHint
+		return known.reason, name + ": " + known.words + detailsHint + s.givenUpHint(hostError)
 	case h.OperationalStatus == metal3.OperationalStatusDelayed:
 		return v1alpha1.ReasonHostDelayed, name + " waits until its baremetal-operator has ended work on other hosts (its PROVISIONING_LIMIT)"
 	case h.OperationalStatus == metal3.OperationalStatusServicing:
@@ -117,6 +125,15 @@ func (s scope) servedHostProblem(hostError string) (reason, message string) {
 		return v1alpha1.ReasonHostDetached, name + " is still detached: its baremetal-operator takes it back now"
 	}
 	return "", ""
+}
+
+// givenUpHint returns the end of the message about an installation that is tried no more. A baremetal-operator with a limit of tries leaves its error on a
+// host that is available; one that tries again clears it there.
+func (s scope) givenUpHint(hostError string) string {
+	if metal3.ErrorType(hostError) != metal3.ProvisioningError || s.Host.State != metal3.StateAvailable || !s.hasImageRequested() {
+		return ""
+	}
+	return "; its baremetal-operator tries it no more: mend the cause and " + s.Machine.RemovalAdvice() + ", or change the image of the NodeType"
 }
 
 // deletedHostMessage says what the deletion of a BareMetalHost does to its Machine, and the way back.

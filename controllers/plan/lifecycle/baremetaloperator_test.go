@@ -6,6 +6,7 @@ import (
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
@@ -49,25 +50,75 @@ func TestThePowerOfAServedHostCountsOnlyWhenItIsNewer(t *testing.T) {
 		change func(*Host)
 		want   bool
 	}{
-		{"the conditions have observed the request", func(*Host) {}, true},
-		{"a condition has not observed the request", func(h *Host) { h.ObservedGeneration = generation(6) }, false},
+		{"the operator has seen the server off since the request", func(*Host) {}, true},
+		{"no condition has observed the request", func(h *Host) { h.ObservedGeneration = generation(6) }, false},
+		{"the conditions have observed the request in a look that only registered the host again", func(h *Host) { h.RebootRequested = true }, false},
+		{"somebody else has set online to false", func(h *Host) { h.PowerOffRequested = false }, false},
 		{"the operator installs the host, and does not look at its power", func(h *Host) { h.State = metal3.StateProvisioning }, false},
 		{"the operator cannot reach the BMC", func(h *Host) { h.Error = string(metal3.RegistrationError) }, false},
 		{"the operator has the host wait", func(h *Host) { h.OperationalStatus = metal3.OperationalStatusDelayed }, false},
 		{"the host is paused", func(h *Host) { h.Paused = true }, false},
 		{"an error of the installation does not keep the operator from looking", func(h *Host) { h.Error = string(metal3.ProvisioningError) }, true},
-		{"without conditions, the request was not sent", func(h *Host) { h.ObservedGeneration = nil }, false},
+		{"without conditions, the request was not sent", func(h *Host) { h.ObservedGeneration, h.PowerOffRequested = nil, false }, false},
 		{"without conditions, the operator has not seen the server off", func(h *Host) {
-			h.ObservedGeneration, h.PowerOffRequested, h.RebootRequested = nil, true, true
+			h.ObservedGeneration, h.RebootRequested = nil, true
 		}, false},
-		{"without conditions, the operator has seen the server off", func(h *Host) { h.ObservedGeneration, h.PowerOffRequested = nil, true }, true},
+		{"without conditions, the operator has seen the server off", func(h *Host) { h.ObservedGeneration = nil }, true},
 		{"the server is on", func(h *Host) { h.PoweredOn = true }, false},
 	} {
 		f := served(t, v1alpha1.MachineDraining)
 		f.Host.Online, f.Host.PoweredOn, f.Host.State, f.Host.Generation, f.Host.ObservedGeneration = false, false, metal3.StateProvisioned, 7, generation(7)
+		f.Host.PowerOffRequested = true
 		c.change(f.Host)
 		if got := f.isPoweredOff(); got != c.want {
 			t.Errorf("%s: the power-off counts as confirmed: %t", c.name, got)
 		}
+	}
+}
+
+// TestARollWaitsForNoInstallationThatNeverEnds has an image that cannot be installed, and a revision that mends it.
+func TestARollWaitsForNoInstallationThatNeverEnds(t *testing.T) {
+	const none = ActionKind("")
+	for _, c := range []struct {
+		name   string
+		change func(*Host)
+		want   ActionKind
+		reason string
+	}{
+		{"it is being written", func(h *Host) { h.State = metal3.StateProvisioning }, Deprovision, v1alpha1.ReasonDeprovisioning},
+		{"it has failed, and is tried again", func(h *Host) {
+			h.State, h.Error = metal3.StateProvisioning, string(metal3.ProvisioningError)
+		}, Deprovision, "InstallerFailed"},
+		{"it was given up", func(h *Host) { h.State, h.Error = metal3.StateAvailable, string(metal3.ProvisioningError) }, PowerOff, v1alpha1.ReasonPoweringOff},
+		{"its image is removed already", func(h *Host) { h.State, h.ImageURL, h.Online = metal3.StateDeprovisioning, "", false }, none, v1alpha1.ReasonPoweringOff},
+		{"a person has paused the host", func(h *Host) { h.State, h.Paused = metal3.StateAvailable, true }, none, v1alpha1.ReasonHostPaused},
+		{"a person has detached the host", func(h *Host) { h.State, h.Detached = metal3.StateAvailable, true }, none, v1alpha1.ReasonHostDetached},
+		{"a system may run", func(h *Host) { h.State, h.Detached = metal3.StateDeprovisioning, false }, none, v1alpha1.ReasonPoweringOff},
+	} {
+		f := served(t, v1alpha1.MachineDraining)
+		f.Node = Node{}
+		f.Machine.Status.PowerOffRequestedAt = &metav1.MicroTime{Time: f.Now}
+		f.Host.Online, f.Host.PoweredOn, f.Host.InstalledURL = true, false, ""
+		c.change(f.Host)
+		d := Plan(f)
+		kind := none
+		if d.Action != nil {
+			kind = d.Action.Kind
+		}
+		if ready := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionReady); kind != c.want || ready.Reason != c.reason {
+			t.Errorf("%s: %s, %s: %s", c.name, kind, ready.Reason, ready.Message)
+		}
+	}
+}
+
+func TestAnInstallationThatIsGivenUpSaysWhatToDo(t *testing.T) {
+	f := served(t, v1alpha1.MachineProvisioning)
+	f.Host.State, f.Host.Error, f.Host.Online, f.Host.ImageURL, f.Host.InstalledURL = metal3.StateAvailable, string(metal3.ProvisioningError), true, imageA.URL, ""
+	if _, message := (scope{Facts: f}).hostProblem(); !strings.Contains(message, "tries it no more") || !strings.Contains(message, "delete this Machine") {
+		t.Error(message)
+	}
+	f.Host.State = metal3.StateProvisioning
+	if _, message := (scope{Facts: f}).hostProblem(); message == "" || strings.Contains(message, "tries it no more") {
+		t.Error(message)
 	}
 }

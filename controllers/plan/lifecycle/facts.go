@@ -199,7 +199,7 @@ type Host struct {
 	OperationalStatus metal3.OperationalStatus
 	// ErrorCount is status.errorCount.
 	ErrorCount int
-	// ObservedGeneration is the lowest generation that a condition of the status has observed. It is nil where the host has no conditions.
+	// ObservedGeneration is the highest generation that a condition of the status has observed. It is nil where the host has no conditions.
 	ObservedGeneration *int64
 	// PowerOffRequested is true when Ingot has requested the power-off and not the power-on since. RebootRequested is true while the host has the
 	// annotation by which Metal3 reboots it once.

@@ -142,9 +142,16 @@ func (s scope) planPowerOffTimestamp() result {
 
 func (s scope) planPowerOff() result {
 	switch h := s.Host; {
-	case s.mustHaveRecord() && !h.Online, !s.mustHaveRecord() && !h.Online && (h.PowerOffRequested || h.ObservedGeneration != nil):
+	case s.mustHaveRecord() && !h.Online, !s.mustHaveRecord() && !h.Online && h.PowerOffRequested:
 		return done
+	case !s.mustHaveRecord() && h.isSetAside():
+		return s.waitForPowerState()
 	case !s.mustHaveRecord() && !h.isPowerManaged():
+		if h.ImageURL != "" && !s.canHaveBooted() && !s.isPowerOffWanted() {
+			// Nothing that was installed runs yet. Without it: the image cannot be fetched, its operator tries it again for ever, and the roll to the
+			// corrected image waits for a state between two tries.
+			return s.planDeprovisionForNextImage()
+		}
 		return s.waitForPowerState()
 	}
 	return actionResult(Action{Kind: PowerOff}, s.powerOffReport())
