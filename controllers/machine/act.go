@@ -127,7 +127,14 @@ func setClusterUID(h *metal3.BareMetalHost, cluster types.UID) {
 }
 
 func (r *Reconciler) returnHost(ctx context.Context, obs *observation, a lifecycle.Action) error {
-	return r.freeHost(ctx, obs.host, a.RemainingNode)
+	if err := r.freeHost(ctx, obs.host, a.RemainingNode); err != nil {
+		return err
+	}
+	if obs.record == nil && obs.facts.Provider.Erase != v1alpha1.EraseNone && obs.host.Annotations[v1alpha1.AnnotationLastErase] == string(v1alpha1.EraseNone) {
+		r.Recorder.Eventf(obs.host, nil, corev1.EventTypeWarning, v1alpha1.ReasonEraseNotProven, string(a.Kind),
+			"was returned without an erase, although its NodeProvider asks for one: only its last tenant gets it; kubectl ingot hosts says what other tenants need")
+	}
+	return nil
 }
 
 // freeHost removes the claim of a host, and writes down the Node that may be left, if one is given.

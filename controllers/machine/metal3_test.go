@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/controllers/plan/placement"
 	"github.com/ingot-dev/ingot/test/baremetaloperator"
 	"github.com/ingot-dev/ingot/test/management"
 )
@@ -297,36 +296,6 @@ func TestAnAvailableHostThatIsOnIsClaimed(t *testing.T) {
 	if host := r.machine(r.namespace).Status.HostRef.Name; host != "server-02" {
 		t.Errorf("the Machine has %s", host)
 	}
-}
-
-// TestTheEraseOfTheProviderIsPassedOnAndWrittenDown releases a host that is not cleaned. A mode that somebody sets later proves nothing.
-func TestTheEraseOfTheProviderIsPassedOnAndWrittenDown(t *testing.T) {
-	r := newMetal3Rig(t, true)
-	provider := &v1alpha1.NodeProvider{}
-	if err := server.Client.Get(t.Context(), types.NamespacedName{Name: r.namespace}, provider); err != nil {
-		t.Fatal(err)
-	}
-	provider.Spec.Erase = &v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseNone, AllowMetadataBetweenTenants: true}
-	if err := server.Client.Update(t.Context(), provider); err != nil {
-		t.Fatal(err)
-	}
-	r.ready()
-	if err := server.Client.Delete(t.Context(), r.machine(r.namespace)); err != nil {
-		t.Fatal(err)
-	}
-	r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
-	h := r.bareHost("server-00")
-	if got := r.servers["server-00"].History(); got[len(got)-1] != "clean disabled" || h.Annotations[v1alpha1.AnnotationLastErase] != "None" {
-		t.Errorf("the disk went through %v, and the host says that its last erase was %q", got, h.Annotations[v1alpha1.AnnotationLastErase])
-	}
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"other/other"}},"spec":{"automatedCleaningMode":"metadata"}}`, placement.AnnotationLastTenant)
-	if err := server.Client.Patch(t.Context(), h, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-		t.Fatal(err)
-	}
-	r.addMachine(r.namespace)
-	management.Eventually(t, "the host is passed over", func() bool {
-		return strings.Contains(r.condition(r.namespace, v1alpha1.ConditionClaimed).Message, "1 not erased since another tenant")
-	})
 }
 
 // TestAHostThatIsDeletedUnderItsMachineIsReported says so before the operator has done anything, and tells the way back.

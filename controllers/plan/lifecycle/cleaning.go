@@ -41,23 +41,40 @@ func RestoreCleaning(h *metal3.BareMetalHost) {
 	}
 }
 
-// BeginErase restores the mode of a host that is released, and writes down what runs now. It is called before the image is removed. Nothing runs
-// on a host that is not provisioned any more: its operator has cleaned it after a failed installation, by a mode that nobody wrote down.
+// BeginErase restores the mode of a host that is released, and writes down what runs now. It is called before the image is removed.
+//
+// Nothing runs on a host that is not provisioned any more: its operator has cleaned it after a failed installation, by a mode that nobody wrote
+// down. Where a roll had set the cleaning aside, that was none. It counts as none also while the installation is tried, because nothing is cleaned
+// where the installer had not begun. Without it: a roll leaves the disks as they are, its installation fails, the Machine is deleted, and another
+// tenant gets the host with the data of the node before the roll.
 func BeginErase(h *metal3.BareMetalHost) {
+	wasSetAside := isCleaningSetAside(h)
 	RestoreCleaning(h)
-	switch h.Status.Provisioning.State {
-	case metal3.StateProvisioned, metal3.StateProvisioning:
-		metav1.SetMetaDataAnnotation(&h.ObjectMeta, v1alpha1.AnnotationLastErase, string(eraseOf(h)))
+	switch state := h.Status.Provisioning.State; {
+	case state == metal3.StateProvisioned, state == metal3.StateProvisioning && !wasSetAside:
+		setLastErase(h, eraseOf(h))
+	case wasSetAside:
+		setLastErase(h, v1alpha1.EraseNone)
 	}
 }
 
 // EndErase withdraws what BeginErase wrote where the mode was changed meanwhile, because nobody knows which of the two ran. It is called when the
-// host is returned.
+// host is returned. Where the cleaning is still set aside, the host was deprovisioned for a roll, and not for its release.
 func EndErase(h *metal3.BareMetalHost) {
+	wasSetAside := isCleaningSetAside(h)
 	RestoreCleaning(h)
-	if erased, isSet := h.Annotations[v1alpha1.AnnotationLastErase]; isSet && erased != string(eraseOf(h)) {
-		h.Annotations[v1alpha1.AnnotationLastErase] = string(v1alpha1.EraseNone)
+	if erased, isSet := h.Annotations[v1alpha1.AnnotationLastErase]; wasSetAside || isSet && erased != string(eraseOf(h)) {
+		setLastErase(h, v1alpha1.EraseNone)
 	}
+}
+
+// isCleaningSetAside reports whether SetAsideCleaning has changed the mode, and nothing has restored it since.
+func isCleaningSetAside(h *metal3.BareMetalHost) bool {
+	return h.Annotations[v1alpha1.AnnotationCleaningMode] != ""
+}
+
+func setLastErase(h *metal3.BareMetalHost, mode v1alpha1.EraseMode) {
+	metav1.SetMetaDataAnnotation(&h.ObjectMeta, v1alpha1.AnnotationLastErase, string(mode))
 }
 
 // ForgetErase removes the proof of an erase from a host that is installed.

@@ -346,7 +346,11 @@ func (s scope) planHostReturn() result {
 }
 
 func (s scope) returningReport() report {
-	return report{reason: v1alpha1.ReasonErasing, message: "host " + s.hostName() + " is clean and goes back to the pool"}
+	isErased := "is clean and "
+	if !s.mustHaveRecord() {
+		isErased = "" // its annotation ingot.dev/last-erase says what it is
+	}
+	return report{reason: v1alpha1.ReasonErasing, message: "host " + s.hostName() + " " + isErased + "goes back to the pool"}
 }
 
 // waitForTenantAfterReturn waits for the tenant's API server after the host is returned, because a bootstrap token may be left there.

@@ -1,0 +1,99 @@
+package machine_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/placement"
+	"github.com/ingot-dev/ingot/test/baremetaloperator"
+	"github.com/ingot-dev/ingot/test/management"
+)
+
+// setErase gives the NodeProvider the policy.
+func (r *metal3Rig) setErase(policy v1alpha1.ErasePolicy) {
+	r.t.Helper()
+	provider := &v1alpha1.NodeProvider{}
+	if err := server.Client.Get(r.t.Context(), types.NamespacedName{Name: r.namespace}, provider); err != nil {
+		r.t.Fatal(err)
+	}
+	provider.Spec.Erase = &policy
+	if err := server.Client.Update(r.t.Context(), provider); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// awaitHostEvent waits for an event about the host.
+func (r *metal3Rig) awaitHostEvent(name, reason, says string) {
+	r.t.Helper()
+	management.Eventually(r.t, "an event about the host says "+reason, func() bool {
+		events := &eventsv1.EventList{}
+		if err := server.Client.List(r.t.Context(), events, client.InNamespace(r.namespace)); err != nil {
+			r.t.Fatal(err)
+		}
+		return slices.ContainsFunc(events.Items, func(e eventsv1.Event) bool {
+			return e.Regarding.Kind == "BareMetalHost" && e.Regarding.Name == name && e.Reason == reason && strings.Contains(e.Note, says)
+		})
+	})
+}
+
+// TestTheEraseOfTheProviderIsPassedOnAndWrittenDown releases a host that is not cleaned. A mode that somebody sets later proves nothing.
+func TestTheEraseOfTheProviderIsPassedOnAndWrittenDown(t *testing.T) {
+	r := newMetal3Rig(t, true)
+	r.setErase(v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseNone, AllowMetadataBetweenTenants: true})
+	r.ready()
+	if err := server.Client.Delete(t.Context(), r.machine(r.namespace)); err != nil {
+		t.Fatal(err)
+	}
+	r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
+	h := r.bareHost("server-00")
+	if got := r.servers["server-00"].History(); got[len(got)-1] != "clean disabled" || h.Annotations[v1alpha1.AnnotationLastErase] != "None" {
+		t.Errorf("the disk went through %v, and the host says that its last erase was %q", got, h.Annotations[v1alpha1.AnnotationLastErase])
+	}
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"other/other"}},"spec":{"automatedCleaningMode":"metadata"}}`, placement.AnnotationLastTenant)
+	if err := server.Client.Patch(t.Context(), h, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+	r.addMachine(r.namespace)
+	management.Eventually(t, "the host is passed over", func() bool {
+		return strings.Contains(r.condition(r.namespace, v1alpha1.ConditionClaimed).Message, "1 not erased since another tenant")
+	})
+}
+
+// TestAHostWhoseRollFailedIsNoOtherTenants rolls without an erase, has the next installation fail as often as it is tried, and releases the host, on which
+// nothing is installed any more that its operator would clean.
+func TestAHostWhoseRollFailedIsNoOtherTenants(t *testing.T) {
+	forEachRelease(t, func(t *testing.T, r *metal3Rig) {
+		r.setErase(v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseMetadata, AllowMetadataBetweenTenants: true})
+		next := r.addRevision(2, "1.37.0")
+		r.ready()
+		r.servers["server-00"].Fail(baremetaloperator.Deploying, -1)
+		r.want(r.namespace, next)
+		r.until("the operator has given up", func() bool {
+			h := r.bareHost("server-00")
+			return h.Status.Provisioning.State == metal3.StateAvailable && h.Status.ErrorType == metal3.ProvisioningError && h.Spec.Image != nil
+		})
+		r.servers["server-00"].Fail(baremetaloperator.Deploying, 0)
+		if err := server.Client.Delete(t.Context(), r.machine(r.namespace)); err != nil {
+			t.Fatal(err)
+		}
+		r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
+		h := r.bareHost("server-00")
+		if history := r.servers["server-00"].History(); history[len(history)-1] != "clean disabled" || h.Annotations[v1alpha1.AnnotationLastErase] != "None" || h.Spec.AutomatedCleaningMode != metal3.CleaningModeMetadata {
+			t.Errorf("the disk went through %v, the host says that its last erase was %q, and its cleaning mode is %s", history, h.Annotations[v1alpha1.AnnotationLastErase], h.Spec.AutomatedCleaningMode)
+		}
+		r.awaitHostEvent("server-00", v1alpha1.ReasonEraseNotProven, "was returned without an erase")
+		r.annotate("server-00", placement.AnnotationLastTenant, "other/other")
+		r.addMachine(r.namespace)
+		management.Eventually(t, "the host is passed over", func() bool {
+			return strings.Contains(r.condition(r.namespace, v1alpha1.ConditionClaimed).Message, "1 not erased since another tenant")
+		})
+	})
+}

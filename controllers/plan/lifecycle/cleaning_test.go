@@ -1,0 +1,153 @@
+package lifecycle
+
+import (
+	"testing"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/placement"
+)
+
+// cleanedHost is a host that a baremetal-operator serves, and the Machine that has it.
+type cleanedHost struct {
+	t    *testing.T
+	host *metal3.BareMetalHost
+	f    Facts
+	// cleans are the modes with which the operator has removed an installation, in order.
+	cleans []metal3.AutomatedCleaningMode
+}
+
+// newCleanedHost returns a host on which a node of the Machine runs.
+func newCleanedHost(t *testing.T) *cleanedHost {
+	t.Helper()
+	h := &metal3.BareMetalHost{}
+	h.Namespace, h.Name, h.Labels = "metal", "host-0", map[string]string{"gpu-model": "h100"}
+	h.Annotations = map[string]string{placement.AnnotationLastTenant: "team/research"}
+	h.Spec.AutomatedCleaningMode, h.Spec.ConsumerRef = metal3.CleaningModeMetadata, &corev1.ObjectReference{Kind: "Machine", Name: "m0"}
+	c := &cleanedHost{t: t, host: h, f: served(t, v1alpha1.MachineReady)}
+	c.install()
+	return c
+}
+
+// install is the operator that installs the image which is asked for.
+func (c *cleanedHost) install() {
+	c.host.Spec.Image, c.host.Spec.Online = &metal3.Image{URL: imageA.URL}, true
+	c.host.Status.Provisioning.Image, c.host.Status.Provisioning.State, c.host.Status.PoweredOn = *c.host.Spec.Image, metal3.StateProvisioned, true
+}
+
+// clean is the operator that removes what is installed, in the mode that the spec has then.
+func (c *cleanedHost) clean() {
+	c.cleans = append(c.cleans, c.host.Spec.AutomatedCleaningMode)
+	c.host.Status.Provisioning.Image, c.host.Status.Provisioning.State, c.host.Status.PoweredOn = metal3.Image{}, metal3.StateAvailable, false
+}
+
+// requestNext asks for the image of the next attempt, and leaves the host in the state.
+func (c *cleanedHost) requestNext(state metal3.ProvisioningState) {
+	ForgetErase(c.host)
+	c.host.Spec.Image, c.host.Spec.Online = &metal3.Image{URL: imageB.URL}, true
+	c.host.Status.Provisioning.State = state
+}
+
+// deprovisionForRoll removes the image for the next one, as the controller does in Draining.
+func (c *cleanedHost) deprovisionForRoll() {
+	SetAsideCleaning(c.host)
+	c.host.Spec.Image, c.host.Spec.Online = nil, false
+}
+
+// release has the Machine, which is deleted, do what Plan says until the host is returned. The operator cleans a host whose image is removed, unless
+// it is available: then nothing is installed that it would remove.
+func (c *cleanedHost) release() {
+	c.t.Helper()
+	c.f.Machine.Deleting, c.f.Node, c.f.Token = true, Node{}, nil
+	for range 20 {
+		h := c.f.Host
+		h.Online, h.State, h.PoweredOn = c.host.Spec.Online, c.host.Status.Provisioning.State, c.host.Status.PoweredOn
+		h.ImageURL, h.InstalledURL, h.ObservedGeneration = "", c.host.Status.Provisioning.Image.URL, &h.Generation
+		if c.host.Spec.Image != nil {
+			h.ImageURL = c.host.Spec.Image.URL
+		}
+		d := Plan(c.f)
+		c.f.Machine.Status = d.Status
+		if d.Action == nil {
+			continue
+		}
+		switch d.Action.Kind {
+		case PowerOff:
+			c.host.Spec.Online, c.host.Status.PoweredOn = false, false
+		case Deprovision:
+			BeginErase(c.host)
+			c.host.Spec.Image, c.host.Spec.Online = nil, false
+			if h.State != metal3.StateAvailable {
+				c.clean()
+			}
+		case DeleteClaimSecret:
+			c.f.Secret = Secret{}
+		case ReturnHost:
+			EndErase(c.host)
+			c.host.Spec.ConsumerRef = nil
+			return
+		}
+	}
+	c.t.Fatalf("the host is not returned: the Machine is %s and waits for %s", c.f.Machine.Status.Phase, c.f.Machine.Status.WaitingFor)
+}
+
+// isOtherTenants reports whether a Machine of another tenant gets the host where a metadata erase is enough for that.
+func (c *cleanedHost) isOtherTenants() bool {
+	request := placementRequest
+	request.Tenant, request.TenantClusterUID = "rival/rival", "cluster-2"
+	request.Provider.Metal3, request.Provider.Erase = &v1alpha1.Metal3Provider{}, &v1alpha1.ErasePolicy{AllowMetadataBetweenTenants: true}
+	return placement.Choose(request, []placement.HostFacts{{Host: c.host}}).Host != ""
+}
+
+// TestAHostThatIsReleasedInARollIsNoOtherTenantsUnlessItIsCleaned deletes the Machine at each point of a roll that has set the cleaning aside.
+func TestAHostThatIsReleasedInARollIsNoOtherTenantsUnlessItIsCleaned(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		roll   func(*cleanedHost)
+		erased v1alpha1.EraseMode
+	}{
+		{"before the roll", func(*cleanedHost) {}, v1alpha1.EraseMetadata},
+		{"when the host is deprovisioned without a clean", func(h *cleanedHost) { h.deprovisionForRoll(); h.clean() }, v1alpha1.EraseNone},
+		{"when the next installation is asked for", func(h *cleanedHost) {
+			h.deprovisionForRoll()
+			h.clean()
+			h.requestNext(metal3.StateAvailable)
+		}, v1alpha1.EraseNone},
+		{"while it is tried, and nobody knows whether the installer has begun", func(h *cleanedHost) {
+			h.deprovisionForRoll()
+			h.clean()
+			h.requestNext(metal3.StateProvisioning)
+		}, v1alpha1.EraseNone},
+		{"when it has failed as often as it is tried", func(h *cleanedHost) {
+			h.deprovisionForRoll()
+			h.clean()
+			h.requestNext(metal3.StateProvisioning)
+			h.clean()
+			h.requestNext(metal3.StateProvisioning)
+			h.clean()
+		}, v1alpha1.EraseNone},
+		{"when it has succeeded and the Machine has not seen that", func(h *cleanedHost) {
+			h.deprovisionForRoll()
+			h.clean()
+			h.requestNext(metal3.StateProvisioning)
+			h.install()
+		}, v1alpha1.EraseMetadata},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newCleanedHost(t)
+			c.roll(h)
+			h.release()
+			if got := h.host.Annotations[v1alpha1.AnnotationLastErase]; got != string(c.erased) {
+				t.Errorf("the host says that its last erase was %q, expected %q; it was cleaned %v", got, c.erased, h.cleans)
+			}
+			if wanted := c.erased == v1alpha1.EraseMetadata; h.isOtherTenants() != wanted {
+				t.Errorf("another tenant gets the host: %t, expected %t; it was cleaned %v", !wanted, wanted, h.cleans)
+			}
+			if mode := h.host.Spec.AutomatedCleaningMode; mode != metal3.CleaningModeMetadata || h.host.Annotations[v1alpha1.AnnotationCleaningMode] != "" {
+				t.Errorf("the host is returned with the cleaning mode %s, and the annotations %v", mode, h.host.Annotations)
+			}
+		})
+	}
+}
