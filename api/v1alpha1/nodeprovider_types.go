@@ -45,6 +45,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.hostNamespace == oldSelf.hostNamespace",message="hostNamespace is immutable: create a new NodeProvider"
 // +kubebuilder:validation:XValidation:rule="has(self.redfish) == has(oldSelf.redfish) && has(self.ironic) == has(oldSelf.ironic) && has(self.metal3) == has(oldSelf.metal3)",message="which of redfish, ironic and metal3 is set is immutable: create a new NodeProvider"
 // +kubebuilder:validation:XValidation:rule="!has(self.metal3) || !has(self.erase) || !has(self.erase.onRelease) || self.erase.onRelease != 'Full'",message="erase.onRelease: Full is not possible with metal3, whose automatedCleaningMode knows metadata and disabled only: use Metadata or None, or a redfish provider"
+// +kubebuilder:validation:XValidation:rule="has(self.metal3) || !has(self.erase) || !has(self.erase.onRoll) || self.erase.onRoll == 'None'",message="erase.onRoll is possible with metal3 alone: with redfish and ironic a roll writes the image over the root disk and erases no other. Remove it, or set it to None"
+// +kubebuilder:validation:XValidation:rule="!has(self.metal3) || !has(self.erase) || !has(self.erase.onRoll) || self.erase.onRoll == 'None' || has(self.erase.onRelease) && self.erase.onRoll == self.erase.onRelease",message="erase.onRoll must be None or what erase.onRelease says: a roll erases no more than a release"
 // +kubebuilder:validation:XValidation:rule="!has(self.metal3) || !has(self.strictIdentity) || !self.strictIdentity",message="strictIdentity is not possible with metal3, whose own agent installs: remove it, or use a redfish provider"
 type NodeProviderSpec struct {
 	// hostNamespace holds the BareMetalHosts and their BMC Secrets; it belongs to this provider alone.
@@ -61,7 +63,7 @@ type NodeProviderSpec struct {
 	// metal3: a baremetal-operator serves the BareMetalHosts.
 	// +optional
 	Metal3 *Metal3Provider `json:"metal3,omitempty"`
-	// erase is what happens to the disks of a released host.
+	// erase is what happens to the disks of a host that is released or rolled.
 	// +optional
 	// +default={}
 	Erase *ErasePolicy `json:"erase,omitempty"`
@@ -243,16 +245,27 @@ const (
 // Metal3Provider has nothing to say: the baremetal-operator is configured elsewhere.
 type Metal3Provider struct{}
 
-// ErasePolicy is what happens to the disks of a released host.
+// ErasePolicy is what happens to the disks of a host that is released or rolled.
 type ErasePolicy struct {
 	// onRelease is how much is erased before a released host is available again:
 	//   - None: the disks are left as they are.
 	//   - Metadata: partition tables and file-system signatures are removed.
 	//   - Full: every byte is cleared.
 	//
+	// With metal3, a host whose own spec.automatedCleaningMode is disabled is not erased, whatever is set here: it stays with its last tenant. None disables the
+	// cleaning of every host while a Machine has it; the host gets its own mode back with its return.
 	// +optional
 	// +default="Metadata"
 	OnRelease EraseMode `json:"onRelease,omitempty"`
+	// onRoll is how much is erased when a node is rolled to its next revision, before the next image is installed; absent: None. It is None or what
+	// onRelease says, and only with metal3 something else than None. Metadata has the baremetal-operator clean all disks of the host in each roll, so that
+	// nothing that the node kept on them is left. None keeps what is on the disks to which no image is written.
+	//   - None: the disks are left as they are.
+	//   - Metadata: partition tables and file-system signatures are removed.
+	//   - Full: not possible.
+	//
+	// +optional
+	OnRoll EraseMode `json:"onRoll,omitempty"`
 	// allowMetadataBetweenTenants lets a host go from one TenantCluster to another after a metadata erase. Without it only a
 	// full erase makes that possible.
 	// +optional

@@ -59,7 +59,8 @@ const (
 	// node with the name NAMESPACE~NAME, then the one with a port of its boot MAC address; where there is none, Ingot creates one. A node that is named must
 	// exist, and Ingot leaves the driver and the credentials of a node that it has not created as they are.
 	AnnotationIronicNode = "ingot.dev/ironic-node"
-	// AnnotationErase on an unclaimed BareMetalHost asks for an erase (Metadata or Full); removed when it is done.
+	// AnnotationErase on an unclaimed BareMetalHost asks for an erase (Metadata or Full); removed when it is done. A host of a metal3 provider is not erased
+	// by it, and no Machine claims it before the annotation is removed.
 	AnnotationErase = "ingot.dev/erase"
 	// AnnotationNotSameServer on a BareMetalHost names hosts that it was taken for and is not, as NAME or NAMESPACE/NAME, separated by commas.
 	// One of two hosts needs it. It ends the error SameServer of both, unless both have the same BMC: then an address must be corrected.
@@ -91,9 +92,11 @@ const (
 	// AnnotationLastErase on a BareMetalHost of a metal3 provider is which erase (None or Metadata) ran when its last installation was removed. It is
 	// absent while there is an installation, and where nobody knows.
 	AnnotationLastErase = "ingot.dev/last-erase"
-	// AnnotationCleaningMode on a BareMetalHost of a metal3 provider is the spec.automatedCleaningMode that it gets back when a roll has ended.
+	// AnnotationCleaningMode on a BareMetalHost of a metal3 provider is the spec.automatedCleaningMode that it gets back when a roll has ended or, where its
+	// NodeProvider asks for no erase, when the host is returned.
 	AnnotationCleaningMode = "ingot.dev/cleaning-mode"
-	// AnnotationRetry on a BareMetalHost in error asks for another try; its value is the caller's, a change of it is the request.
+	// AnnotationRetry on a BareMetalHost in error asks for another try; its value is the caller's, a change of it is the request. It has no effect on a host
+	// of a metal3 provider, whose baremetal-operator tries again by itself.
 	AnnotationRetry = "ingot.dev/retry"
 	// AnnotationCordoned on a Node: Ingot cordoned it, so Ingot may lift that; the cordon of a person stays.
 	AnnotationCordoned = "ingot.dev/cordoned"

@@ -111,9 +111,7 @@ func (r *Reconciler) claimHost(ctx context.Context, obs *observation, _ lifecycl
 			metav1.SetMetaDataAnnotation(&h.ObjectMeta, placement.AnnotationLastTenant, tenantKey(obs.machine).String())
 			metav1.SetMetaDataAnnotation(&h.ObjectMeta, placement.AnnotationLastTenantSince, r.Clock.Now().UTC().Format(time.RFC3339))
 			setClusterUID(h, obs.facts.Tenant.ClusterUID)
-			if obs.provider != nil {
-				lifecycle.PassOnErase(h, obs.provider.Spec.Erase)
-			}
+			lifecycle.PassOnErase(h, obs.erasePolicy())
 		}
 	})
 }
@@ -250,9 +248,9 @@ func (r *Reconciler) deprovision(ctx context.Context, obs *observation, _ lifecy
 		switch {
 		case obs.record != nil:
 		case obs.facts.Machine.Status.Phase == v1alpha1.MachineDraining:
-			lifecycle.SetAsideCleaning(h)
+			lifecycle.BeginRoll(h, obs.erasePolicy())
 		default:
-			lifecycle.BeginErase(h)
+			lifecycle.BeginErase(h, obs.erasePolicy())
 		}
 		h.Spec.Image, h.Spec.Online = nil, false
 		h.Spec.UserData, h.Spec.NetworkData, h.Spec.MetaData = nil, nil, nil

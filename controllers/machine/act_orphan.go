@@ -136,6 +136,10 @@ func (r *Reconciler) actOnClaim(ctx context.Context, obs *observation, a lifecyc
 	case lifecycle.WriteClaimRecord:
 		return r.writeHostRecord(ctx, obs, lifecycle.Action{Record: a.Record})
 	case lifecycle.DeprovisionOrphan:
+		var err error
+		if obs.provider, err = r.providerOfNamespace(ctx, obs.host.Namespace); err != nil {
+			return err
+		}
 		return r.deprovision(ctx, obs, none)
 	case lifecycle.DeleteOrphanSecret:
 		return r.deleteClaimSecret(ctx, obs, none)

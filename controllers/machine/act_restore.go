@@ -218,7 +218,9 @@ func (r *Reconciler) recordInstallation(ctx context.Context, obs *observation, a
 	}
 	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
 		note(h)
-		lifecycle.RestoreCleaning(h)
+		if !obs.facts.Provider.HasRecords {
+			lifecycle.PassOnErase(h, obs.erasePolicy())
+		}
 		if a.ClusterUID != "" {
 			setClusterUID(h, a.ClusterUID)
 		}

@@ -97,3 +97,37 @@ func TestAHostWhoseRollFailedIsNoOtherTenants(t *testing.T) {
 		})
 	})
 }
+
+// TestARollErasesWhereTheProviderSaysSo cleans in the roll, and a release after it.
+func TestARollErasesWhereTheProviderSaysSo(t *testing.T) {
+	r := newMetal3Rig(t, true)
+	r.setErase(v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseMetadata, OnRoll: v1alpha1.EraseMetadata})
+	next := r.addRevision(2, "1.37.0")
+	r.ready()
+	r.want(r.namespace, next)
+	r.untilPhase(v1alpha1.MachineDraining)
+	r.join()
+	if h := r.bareHost("server-00"); h.Annotations[v1alpha1.AnnotationLastErase] != "" {
+		t.Errorf("the host has a node again and says that its last erase was %q", h.Annotations[v1alpha1.AnnotationLastErase])
+	}
+	if got := r.servers["server-00"].History(); len(got) != 3 || got[1] != "clean metadata" {
+		t.Errorf("the disk went through %v", got)
+	}
+}
+
+// TestAHostWhoseOwnModeIsDisabledIsNotCleaned has a policy that asks for an erase.
+func TestAHostWhoseOwnModeIsDisabledIsNotCleaned(t *testing.T) {
+	r := newMetal3Rig(t, true)
+	r.setErase(v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseMetadata, OnRoll: v1alpha1.EraseMetadata, AllowMetadataBetweenTenants: true})
+	r.editBareHost("server-00", func(h *metal3.BareMetalHost) { h.Spec.AutomatedCleaningMode = metal3.CleaningModeDisabled })
+	r.ready()
+	if err := server.Client.Delete(t.Context(), r.machine(r.namespace)); err != nil {
+		t.Fatal(err)
+	}
+	r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
+	h := r.bareHost("server-00")
+	if got := r.servers["server-00"].History(); got[len(got)-1] != "clean disabled" || h.Annotations[v1alpha1.AnnotationLastErase] != "None" || h.Spec.AutomatedCleaningMode != metal3.CleaningModeDisabled {
+		t.Errorf("the disk went through %v, the host says that its last erase was %q, and its own mode is %s", got, h.Annotations[v1alpha1.AnnotationLastErase], h.Spec.AutomatedCleaningMode)
+	}
+	r.awaitHostEvent("server-00", v1alpha1.ReasonEraseNotProven, "was returned without an erase")
+}

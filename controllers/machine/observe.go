@@ -175,6 +175,14 @@ func (r *Reconciler) observeProvider(ctx context.Context, obs *observation) erro
 	return nil
 }
 
+// erasePolicy returns the policy of the NodeProvider; nil: it has none, or does not exist.
+func (obs *observation) erasePolicy() *v1alpha1.ErasePolicy {
+	if obs.provider == nil {
+		return nil
+	}
+	return obs.provider.Spec.Erase
+}
+
 // providerOfNamespace returns the NodeProvider whose hosts live in the namespace, and nil if there is none. Of two that name it, one is Ready.
 func (r *Reconciler) providerOfNamespace(ctx context.Context, namespace string) (*v1alpha1.NodeProvider, error) {
 	var list v1alpha1.NodeProviderList

@@ -13,19 +13,28 @@ import (
 // else later, so which mode ran is written down with the request, in the annotation ingot.dev/last-erase. The functions of this file change a
 // host in memory; each of them goes into the one write of an Action.
 
-// PassOnErase gives a host that is claimed the erase that the policy of its NodeProvider asks for. Without a policy the host keeps its own mode.
+// PassOnErase gives a host that a Machine has the cleaning mode of its NodeProvider's policy: none where that asks for no erase, and otherwise the mode
+// that the host itself has. A policy never has a host cleaned that says disabled itself. Without it: an administrator disables the cleaning of one
+// host, because its disks must be kept, and the default policy has them cleaned. Such a host says that its last erase is None.
 func PassOnErase(h *metal3.BareMetalHost, policy *v1alpha1.ErasePolicy) {
-	switch {
-	case policy == nil:
-	case policy.OnRelease == v1alpha1.EraseNone:
-		h.Spec.AutomatedCleaningMode = metal3.CleaningModeDisabled
-	default:
-		h.Spec.AutomatedCleaningMode = metal3.CleaningModeMetadata
+	if policy != nil && policy.OnRelease == v1alpha1.EraseNone {
+		setAsideCleaning(h)
+		return
 	}
+	restoreCleaning(h)
 }
 
-// SetAsideCleaning disables the cleaning of a host that is deprovisioned only for its next image, and keeps the mode in an annotation.
-func SetAsideCleaning(h *metal3.BareMetalHost) {
+// BeginRoll is called before the image of a host is removed only for its next image. It disables the cleaning, unless the policy has a roll erase too.
+func BeginRoll(h *metal3.BareMetalHost, policy *v1alpha1.ErasePolicy) {
+	if policy != nil && policy.OnRoll == v1alpha1.EraseMetadata {
+		BeginErase(h, policy)
+		return
+	}
+	setAsideCleaning(h)
+}
+
+// setAsideCleaning disables the cleaning of a host, and keeps its own mode in an annotation.
+func setAsideCleaning(h *metal3.BareMetalHost) {
 	if h.Spec.AutomatedCleaningMode == metal3.CleaningModeDisabled {
 		return
 	}
@@ -33,23 +42,23 @@ func SetAsideCleaning(h *metal3.BareMetalHost) {
 	h.Spec.AutomatedCleaningMode = metal3.CleaningModeDisabled
 }
 
-// RestoreCleaning gives the host the mode back that SetAsideCleaning has kept.
-func RestoreCleaning(h *metal3.BareMetalHost) {
+// restoreCleaning gives the host the mode back that setAsideCleaning has kept.
+func restoreCleaning(h *metal3.BareMetalHost) {
 	if mode := h.Annotations[v1alpha1.AnnotationCleaningMode]; mode != "" {
 		h.Spec.AutomatedCleaningMode = metal3.AutomatedCleaningMode(mode)
 		delete(h.Annotations, v1alpha1.AnnotationCleaningMode)
 	}
 }
 
-// BeginErase restores the mode of a host that is released, and writes down what runs now. It is called before the image is removed.
+// BeginErase gives a host that is released the mode of the policy, and writes down what runs now. It is called before the image is removed.
 //
 // Nothing runs on a host that is not provisioned any more: its operator has cleaned it after a failed installation, by a mode that nobody wrote
 // down. Where a roll had set the cleaning aside, that was none. It counts as none also while the installation is tried, because nothing is cleaned
 // where the installer had not begun. Without it: a roll leaves the disks as they are, its installation fails, the Machine is deleted, and another
 // tenant gets the host with the data of the node before the roll.
-func BeginErase(h *metal3.BareMetalHost) {
+func BeginErase(h *metal3.BareMetalHost, policy *v1alpha1.ErasePolicy) {
 	wasSetAside := isCleaningSetAside(h)
-	RestoreCleaning(h)
+	PassOnErase(h, policy)
 	switch state := h.Status.Provisioning.State; {
 	case state == metal3.StateProvisioned, state == metal3.StateProvisioning && !wasSetAside:
 		setLastErase(h, eraseOf(h))
@@ -59,16 +68,16 @@ func BeginErase(h *metal3.BareMetalHost) {
 }
 
 // EndErase withdraws what BeginErase wrote where the mode was changed meanwhile, because nobody knows which of the two ran. It is called when the
-// host is returned. Where the cleaning is still set aside, the host was deprovisioned for a roll, and not for its release.
+// host is returned. Where the cleaning is set aside then, the host was deprovisioned without one, as for a roll. The host gets its own mode back.
 func EndErase(h *metal3.BareMetalHost) {
 	wasSetAside := isCleaningSetAside(h)
-	RestoreCleaning(h)
+	restoreCleaning(h)
 	if erased, isSet := h.Annotations[v1alpha1.AnnotationLastErase]; wasSetAside || isSet && erased != string(eraseOf(h)) {
 		setLastErase(h, v1alpha1.EraseNone)
 	}
 }
 
-// isCleaningSetAside reports whether SetAsideCleaning has changed the mode, and nothing has restored it since.
+// isCleaningSetAside reports whether setAsideCleaning has changed the mode, and nothing has restored it since.
 func isCleaningSetAside(h *metal3.BareMetalHost) bool {
 	return h.Annotations[v1alpha1.AnnotationCleaningMode] != ""
 }

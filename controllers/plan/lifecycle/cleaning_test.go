@@ -15,19 +15,23 @@ type cleanedHost struct {
 	t    *testing.T
 	host *metal3.BareMetalHost
 	f    Facts
+	// policy is that of the NodeProvider.
+	policy *v1alpha1.ErasePolicy
 	// cleans are the modes with which the operator has removed an installation, in order.
 	cleans []metal3.AutomatedCleaningMode
 }
 
-// newCleanedHost returns a host on which a node of the Machine runs.
-func newCleanedHost(t *testing.T) *cleanedHost {
+// newCleanedHost returns a host with the cleaning mode on which a node of the Machine runs.
+func newCleanedHost(t *testing.T, mode metal3.AutomatedCleaningMode, policy *v1alpha1.ErasePolicy) *cleanedHost {
 	t.Helper()
 	h := &metal3.BareMetalHost{}
 	h.Namespace, h.Name, h.Labels = "metal", "host-0", map[string]string{"gpu-model": "h100"}
 	h.Annotations = map[string]string{placement.AnnotationLastTenant: "team/research"}
-	h.Spec.AutomatedCleaningMode, h.Spec.ConsumerRef = metal3.CleaningModeMetadata, &corev1.ObjectReference{Kind: "Machine", Name: "m0"}
-	c := &cleanedHost{t: t, host: h, f: served(t, v1alpha1.MachineReady)}
+	h.Spec.AutomatedCleaningMode, h.Spec.ConsumerRef = mode, &corev1.ObjectReference{Kind: "Machine", Name: "m0"}
+	c := &cleanedHost{t: t, host: h, f: served(t, v1alpha1.MachineReady), policy: policy}
+	PassOnErase(h, policy) // the claim
 	c.install()
+	PassOnErase(h, policy) // the end of the installation
 	return c
 }
 
@@ -52,7 +56,7 @@ func (c *cleanedHost) requestNext(state metal3.ProvisioningState) {
 
 // deprovisionForRoll removes the image for the next one, as the controller does in Draining.
 func (c *cleanedHost) deprovisionForRoll() {
-	SetAsideCleaning(c.host)
+	BeginRoll(c.host, c.policy)
 	c.host.Spec.Image, c.host.Spec.Online = nil, false
 }
 
@@ -77,7 +81,7 @@ func (c *cleanedHost) release() {
 		case PowerOff:
 			c.host.Spec.Online, c.host.Status.PoweredOn = false, false
 		case Deprovision:
-			BeginErase(c.host)
+			BeginErase(c.host, c.policy)
 			c.host.Spec.Image, c.host.Spec.Online = nil, false
 			if h.State != metal3.StateAvailable {
 				c.clean()
@@ -136,7 +140,7 @@ func TestAHostThatIsReleasedInARollIsNoOtherTenantsUnlessItIsCleaned(t *testing.
 		}, v1alpha1.EraseMetadata},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := newCleanedHost(t)
+			h := newCleanedHost(t, metal3.CleaningModeMetadata, &v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseMetadata})
 			c.roll(h)
 			h.release()
 			if got := h.host.Annotations[v1alpha1.AnnotationLastErase]; got != string(c.erased) {
@@ -149,5 +153,78 @@ func TestAHostThatIsReleasedInARollIsNoOtherTenantsUnlessItIsCleaned(t *testing.
 				t.Errorf("the host is returned with the cleaning mode %s, and the annotations %v", mode, h.host.Annotations)
 			}
 		})
+	}
+}
+
+// TestARollErasesOnlyWhereThePolicySaysSo deletes the Machine when the host is deprovisioned for its next image, and when that is installed.
+func TestARollErasesOnlyWhereThePolicySaysSo(t *testing.T) {
+	const metadata, none = v1alpha1.EraseMetadata, v1alpha1.EraseNone
+	for _, c := range []struct {
+		name   string
+		mode   metal3.AutomatedCleaningMode
+		policy *v1alpha1.ErasePolicy
+		// cleaned is the mode with which the roll has the host cleaned, inRoll the erase that the host says when it is returned before the next image is
+		// installed, and after that one when it is returned later.
+		cleaned       metal3.AutomatedCleaningMode
+		inRoll, after v1alpha1.EraseMode
+	}{
+		{"no policy", metal3.CleaningModeMetadata, nil, metal3.CleaningModeDisabled, none, metadata},
+		{"the policy is about a release", metal3.CleaningModeMetadata, &v1alpha1.ErasePolicy{OnRelease: metadata}, metal3.CleaningModeDisabled, none, metadata},
+		{"the policy has a roll erase nothing", metal3.CleaningModeMetadata, &v1alpha1.ErasePolicy{OnRelease: metadata, OnRoll: none}, metal3.CleaningModeDisabled, none, metadata},
+		{"the policy has a roll erase too", metal3.CleaningModeMetadata, &v1alpha1.ErasePolicy{OnRelease: metadata, OnRoll: metadata}, metal3.CleaningModeMetadata, metadata, metadata},
+		{"the host itself is never cleaned", metal3.CleaningModeDisabled, &v1alpha1.ErasePolicy{OnRelease: metadata, OnRoll: metadata}, metal3.CleaningModeDisabled, none, none},
+		{"nothing is erased at all", metal3.CleaningModeMetadata, &v1alpha1.ErasePolicy{OnRelease: none}, metal3.CleaningModeDisabled, none, none},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, isInstalled := range []bool{false, true} {
+				h := newCleanedHost(t, c.mode, c.policy)
+				h.deprovisionForRoll()
+				h.clean()
+				if h.cleans[0] != c.cleaned {
+					t.Errorf("the roll has the host cleaned in the mode %s", h.cleans[0])
+				}
+				erased := c.inRoll
+				if isInstalled {
+					erased = c.after
+					h.requestNext(metal3.StateProvisioning)
+					h.install()
+					PassOnErase(h.host, h.policy)
+				}
+				h.release()
+				if got := h.host.Annotations[v1alpha1.AnnotationLastErase]; got != string(erased) || h.host.Spec.AutomatedCleaningMode != c.mode {
+					t.Errorf("the host is returned with the mode %s and says that its last erase was %q, expected %q; it was cleaned %v", h.host.Spec.AutomatedCleaningMode, got, erased, h.cleans)
+				}
+			}
+		})
+	}
+}
+
+// TestAHostIsCleanedOnlyWhereItsOwnModeAndThePolicyAgree has the host's own mode back in the end, whatever the policy was.
+func TestAHostIsCleanedOnlyWhereItsOwnModeAndThePolicyAgree(t *testing.T) {
+	const metadata, disabled = metal3.CleaningModeMetadata, metal3.CleaningModeDisabled
+	erase := func(mode v1alpha1.EraseMode) *v1alpha1.ErasePolicy { return &v1alpha1.ErasePolicy{OnRelease: mode} }
+	for _, c := range []struct {
+		own            metal3.AutomatedCleaningMode
+		before, policy *v1alpha1.ErasePolicy
+		cleaned        metal3.AutomatedCleaningMode
+	}{
+		{metadata, nil, nil, metadata},
+		{metadata, erase(v1alpha1.EraseMetadata), erase(v1alpha1.EraseMetadata), metadata},
+		{metadata, erase(v1alpha1.EraseNone), erase(v1alpha1.EraseNone), disabled},
+		{disabled, nil, nil, disabled},
+		{disabled, erase(v1alpha1.EraseMetadata), erase(v1alpha1.EraseMetadata), disabled},
+		{disabled, erase(v1alpha1.EraseNone), erase(v1alpha1.EraseNone), disabled},
+		// The policy is changed while the Machine has the host.
+		{metadata, erase(v1alpha1.EraseNone), erase(v1alpha1.EraseMetadata), metadata},
+		{metadata, erase(v1alpha1.EraseMetadata), erase(v1alpha1.EraseNone), disabled},
+		{disabled, erase(v1alpha1.EraseNone), erase(v1alpha1.EraseMetadata), disabled},
+	} {
+		h := newCleanedHost(t, c.own, c.before)
+		h.policy = c.policy
+		h.release()
+		erased := map[metal3.AutomatedCleaningMode]v1alpha1.EraseMode{metadata: v1alpha1.EraseMetadata, disabled: v1alpha1.EraseNone}[c.cleaned]
+		if got := h.host.Annotations[v1alpha1.AnnotationLastErase]; len(h.cleans) != 1 || h.cleans[0] != c.cleaned || got != string(erased) || h.host.Spec.AutomatedCleaningMode != c.own {
+			t.Errorf("a host with the mode %s, policy %+v and then %+v: cleaned %v, returned with the mode %s and the last erase %q", c.own, c.before, c.policy, h.cleans, h.host.Spec.AutomatedCleaningMode, got)
+		}
 	}
 }

@@ -258,8 +258,9 @@ func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
 			asMetal3(r, f)
 			f.Host.Annotations[AnnotationLastTenant] = "other/other"
 			f.Host.Annotations[v1alpha1.AnnotationLastErase] = "None"
+			f.Host.Spec.AutomatedCleaningMode = metal3.CleaningModeDisabled
 			r.Provider.Erase = &v1alpha1.ErasePolicy{AllowMetadataBetweenTenants: true}
-		}, OtherTenant, ""},
+		}, OtherTenant, "Its own spec.automatedCleaningMode is disabled, so that no release erases it"},
 	} {
 		r, f := request(), free("server-1")
 		c.change(&r, &f)

@@ -261,7 +261,7 @@ func checkLastTenant(r Request, f HostFacts) Evaluation {
 	if erased == v1alpha1.EraseMetadata && r.Provider.Erase != nil && r.Provider.Erase.AllowMetadataBetweenTenants {
 		return Evaluation{}
 	}
-	advice := eraseAdvice(r, erased)
+	advice := eraseAdvice(r, f.Host, erased)
 	switch {
 	case last.name != r.Tenant:
 		return rejectIf(true, OtherTenant, "was tenant %s's and had only this erase since: %s; %s", last.name, erased, advice)
@@ -273,7 +273,7 @@ func checkLastTenant(r Request, f HostFacts) Evaluation {
 }
 
 // eraseAdvice says what makes a host fit for another tenant whose last erase is given.
-func eraseAdvice(r Request, erased v1alpha1.EraseMode) string {
+func eraseAdvice(r Request, host *metal3.BareMetalHost, erased v1alpha1.EraseMode) string {
 	if providerkind.Of(r.Provider).Name == providerkind.Ironic.Name {
 		return "no erase by Ironic is proven disk by disk: set spec.erase.allowMetadataBetweenTenants of the NodeProvider to accept it as it is"
 	}
@@ -283,6 +283,9 @@ func eraseAdvice(r Request, erased v1alpha1.EraseMode) string {
 	advice := fmt.Sprintf("erase its disks by another way, and then remove its annotation %s", AnnotationLastTenant)
 	if erased == v1alpha1.EraseMetadata {
 		advice = "set spec.erase.allowMetadataBetweenTenants of the NodeProvider to accept that, or " + advice
+	}
+	if host.Spec.AutomatedCleaningMode == metal3.CleaningModeDisabled {
+		advice += ". Its own spec.automatedCleaningMode is disabled, so that no release erases it"
 	}
 	return advice
 }
