@@ -146,7 +146,7 @@ func (r *Reconciler) freeHost(ctx context.Context, host *metal3.BareMetalHost, r
 	}
 	return r.patchHost(ctx, host, func(h *metal3.BareMetalHost) {
 		h.Annotations = named.Annotations
-		removePowerOff(h)
+		lifecycle.WithdrawPowerOff(h)
 		lifecycle.EndErase(h)
 		h.Spec.ConsumerRef = nil
 		delete(h.Annotations, v1alpha1.AnnotationRelease)
@@ -188,7 +188,7 @@ func (r *Reconciler) requestInstall(ctx context.Context, obs *observation, a lif
 	}
 	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
 		note(h)
-		removePowerOff(h)
+		lifecycle.WithdrawPowerOff(h)
 		lifecycle.ForgetErase(h)
 		h.Spec.Image, h.Spec.Online = obs.hostImage(), true
 		h.Spec.UserData, h.Spec.NetworkData, h.Spec.MetaData = ref(rendered.UserData), ref(rendered.NetworkData), ref(rendered.MetaData)
@@ -216,9 +216,7 @@ func (r *Reconciler) powerOff(ctx context.Context, obs *observation, _ lifecycle
 		note(h)
 		h.Spec.Online = false
 		if !obs.facts.Provider.HasRecords && obs.record == nil {
-			// A baremetal-operator removes the second when it sees that the server is off: see lifecycle.Host.
-			metav1.SetMetaDataAnnotation(&h.ObjectMeta, v1alpha1.AnnotationPowerOff, string(obs.machine.ClaimUID()))
-			metav1.SetMetaDataAnnotation(&h.ObjectMeta, metal3.RebootAnnotationPrefix, "")
+			lifecycle.RequestPowerOff(h, obs.machine.ClaimUID())
 		}
 	})
 }
@@ -226,16 +224,8 @@ func (r *Reconciler) powerOff(ctx context.Context, obs *observation, _ lifecycle
 func (r *Reconciler) powerOn(ctx context.Context, obs *observation, _ lifecycle.Action) error {
 	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
 		h.Spec.Online = true
-		removePowerOff(h)
+		lifecycle.WithdrawPowerOff(h)
 	})
-}
-
-// removePowerOff removes what was written with a request to power off. An annotation for a reboot that a person wrote stays.
-func removePowerOff(h *metal3.BareMetalHost) {
-	if _, isOurs := h.Annotations[v1alpha1.AnnotationPowerOff]; isOurs {
-		delete(h.Annotations, v1alpha1.AnnotationPowerOff)
-		delete(h.Annotations, metal3.RebootAnnotationPrefix)
-	}
 }
 
 func (r *Reconciler) deprovision(ctx context.Context, obs *observation, _ lifecycle.Action) error {

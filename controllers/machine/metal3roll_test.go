@@ -260,3 +260,34 @@ func TestAServerThatAPersonRebootsIsInstalledOnAsBefore(t *testing.T) {
 		t.Errorf("the disk went through %v", got)
 	}
 }
+
+// TestAPersonsRebootIsNotTakenForThePowerOff releases a host whose operator has not looked at the power yet, so that its status says off while the server
+// runs. A person has asked for a reboot before, and takes that back before the operator sees it: that confirms nothing.
+func TestAPersonsRebootIsNotTakenForThePowerOff(t *testing.T) {
+	const hard = `{"mode":"hard"}`
+	forEachRelease(t, func(t *testing.T, r *metal3Rig) {
+		r.start()
+		r.addMachine(r.namespace)
+		r.until("the host is provisioned", func() bool { return r.bareHost("server-00").Status.Provisioning.State == metal3.StateProvisioned })
+		if h := r.bareHost("server-00"); h.Status.PoweredOn || !r.servers["server-00"].IsRunning() {
+			t.Fatal("the operator of the tests is to write provisioned before it looks at the power")
+		}
+		r.annotate("server-00", metal3.RebootAnnotationPrefix, hard)
+		if err := server.Client.Delete(t.Context(), r.machine(r.namespace)); err != nil {
+			t.Fatal(err)
+		}
+		management.Eventually(t, "the host is to be powered off", func() bool { return !r.bareHost("server-00").Spec.Online })
+		if value := r.bareHost("server-00").Annotations[metal3.RebootAnnotationPrefix]; value != hard {
+			t.Errorf("the annotation with which a person asks for a hard reboot is %q", value)
+		}
+		r.annotate("server-00", metal3.RebootAnnotationPrefix, nil)
+		management.Eventually(t, "the Machine waits for the power-off", func() bool {
+			c := r.condition(r.namespace, v1alpha1.ConditionReady)
+			return c.Reason == v1alpha1.ReasonPoweringOff && strings.Contains(c.Message, "has not confirmed")
+		})
+		if h := r.bareHost("server-00"); h.Spec.Image == nil || !r.servers["server-00"].IsRunning() {
+			t.Error("the host is deprovisioned while its server runs")
+		}
+		r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
+	})
+}
