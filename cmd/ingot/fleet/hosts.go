@@ -42,6 +42,8 @@ type HostRow struct {
 	RemainingNodes []string `json:"remainingNodes,omitempty"`
 	// ForgetNodes is the command that removes RemainingNodes which Ingot does not delete itself, because the host has no HostRecord.
 	ForgetNodes string `json:"forgetNodes,omitempty"`
+	// IgnoredAnnotations are those of the host that ask Ingot for something and have no effect, because a baremetal-operator serves it.
+	IgnoredAnnotations []IgnoredAnnotation `json:"ignoredAnnotations,omitempty"`
 	// Error that it reports.
 	Error string `json:"error,omitempty"`
 	// Release is the command that releases a host whose Machine is gone. It is empty once the release is requested.
@@ -85,6 +87,7 @@ func hostRow(h placement.HostFacts, fits []placement.Fit) HostRow {
 		}
 	}
 	addClaim(&row, h)
+	row.IgnoredAnnotations = ignoredAnnotations(h)
 	if b.Status.ErrorType != "" || b.Status.ErrorMessage != "" {
 		row.Error = strings.TrimPrefix(string(b.Status.ErrorType)+": "+b.Status.ErrorMessage, ": ")
 	}
@@ -192,6 +195,10 @@ func setUse(row *HostRow, result placement.Evaluation) {
 		row.Use = string(result.Reason)
 	}
 	row.NotFree = result.Message
+	if result.Reason == placement.EraseUnsupported {
+		// The message says it already.
+		row.IgnoredAnnotations = slices.DeleteFunc(row.IgnoredAnnotations, func(a IgnoredAnnotation) bool { return a.Name == v1alpha1.AnnotationErase })
+	}
 	if result.Reason == placement.OtherTenant {
 		row.NotFree = "is free for its last tenant only: " + row.NotFree
 	}
@@ -242,6 +249,7 @@ func hostTable(rows []HostRow) [][]string {
 		case len(r.RemainingNodes) > 0:
 			last += "; may remain, and is deleted when the tenant's cluster can be used: " + strings.Join(r.RemainingNodes, ", ")
 		}
+		last += ignoredClauses(r)
 		out = append(out, []string{r.Namespace, r.Name, r.Use, r.State, r.Power, orDash(r.Claimed), orDash(r.GPUs), last})
 	}
 	return out

@@ -3,6 +3,7 @@ package fleet
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +18,42 @@ import (
 // something have no effect.
 func isServed(h placement.HostFacts) bool {
 	return h.Record == nil && slices.Contains(h.Host.Finalizers, metal3.BareMetalHostFinalizer)
+}
+
+// IgnoredAnnotation is an annotation of a host that has no effect.
+type IgnoredAnnotation struct {
+	Name string `json:"name"`
+	// Message says why, and what to do instead.
+	Message string `json:"message"`
+}
+
+// requestAnnotations are those that ask Ingot's host controller for something, with what a baremetal-operator does instead.
+var requestAnnotations = []struct{ name, instead string }{
+	{v1alpha1.AnnotationErase, "cleans a host only when its image is removed: erase its disks by another way if they are to be erased"},
+	{v1alpha1.AnnotationRetry, "tries again by itself; an installation that it has given up begins again with another image"},
+	{v1alpha1.AnnotationDiskGone, "waits for no disk that is missing"},
+	{v1alpha1.AnnotationRootDisk, "chooses the root disk by spec.rootDeviceHints: correct that instead"},
+}
+
+// ignoredAnnotations returns the annotations of a host that ask Ingot's host controller for something, where a baremetal-operator serves it.
+func ignoredAnnotations(h placement.HostFacts) []IgnoredAnnotation {
+	var ignored []IgnoredAnnotation
+	for _, a := range requestAnnotations {
+		if _, isSet := h.Host.Annotations[a.name]; isSet && isServed(h) {
+			ignored = append(ignored, IgnoredAnnotation{Name: a.name, Message: "annotation " + a.name + " has no effect: a baremetal-operator serves this host, and " + a.instead +
+				". To remove it: " + fmt.Sprintf("kubectl annotate bmh -n %s %s %s-", h.Host.Namespace, h.Host.Name, a.name)})
+		}
+	}
+	return ignored
+}
+
+// ignoredClauses returns the end of a host's line about its annotations without effect.
+func ignoredClauses(r HostRow) string {
+	var text strings.Builder
+	for _, a := range r.IgnoredAnnotations {
+		text.WriteString("; " + a.Message)
+	}
+	return text.String()
 }
 
 // servedKept says of a host that is being deleted while a Machine has it what its baremetal-operator does, and the way back. It continues a sentence

@@ -87,6 +87,33 @@ func TestAnErrorThatABaremetalOperatorHasUndoneKeepsNobodyFromTheHost(t *testing
 	}
 }
 
+// TestAnAnnotationOnWhichNothingActsIsNamed has a request of each kind on a host that a baremetal-operator serves, and on one that it does not.
+func TestAnAnnotationOnWhichNothingActsIsNamed(t *testing.T) {
+	providers := []v1alpha1.NodeProvider{{Spec: v1alpha1.NodeProviderSpec{HostNamespace: "metal", Metal3: &v1alpha1.Metal3Provider{}}}}
+	for _, name := range []string{v1alpha1.AnnotationErase, v1alpha1.AnnotationRetry, v1alpha1.AnnotationDiskGone, v1alpha1.AnnotationRootDisk} {
+		facts := servedHost(metal3.StateProvisioned, func(h *metal3.BareMetalHost) {
+			h.Annotations, h.Spec.ConsumerRef = map[string]string{name: "Full"}, claimedBy("Machine")
+		})
+		row := HostRows([]placement.HostFacts{facts}, nil, providers, MachineUIDs{"m": true})[0]
+		m := machine("one", v1alpha1.MachineReady, 5, 0, isReady())
+		m.Status.HostRef = &v1alpha1.NamespacedReference{Namespace: "metal", Name: "server-04"}
+		for _, text := range []string{strings.Join(hostTable([]HostRow{row})[1], "|"), Diagnose(&m, &facts, nil, noon).text(), DiagnoseHost(facts, &providers[0].Spec, noon).text()} {
+			if !strings.Contains(text, "annotation "+name+" has no effect: a baremetal-operator serves this host") || !strings.Contains(text, "kubectl annotate bmh -n metal server-04 "+name+"-") {
+				t.Errorf("%s is not named in\n%s", name, text)
+			}
+		}
+		facts.Record, facts.Host.Finalizers = &v1alpha1.HostRecord{}, nil
+		if row := HostRows([]placement.HostFacts{facts}, nil, nil, MachineUIDs{"m": true})[0]; len(row.IgnoredAnnotations) > 0 {
+			t.Errorf("%s has an effect on a host with a HostRecord, and is called ignored: %v", name, row.IgnoredAnnotations)
+		}
+	}
+	free := servedHost(metal3.StateAvailable, func(h *metal3.BareMetalHost) { h.Annotations = map[string]string{v1alpha1.AnnotationErase: "Full"} })
+	row := HostRows([]placement.HostFacts{free}, nil, providers, nil)[0]
+	if line := strings.Join(hostTable([]HostRow{row})[1], "|"); row.Use != "EraseUnsupported" || strings.Count(line, v1alpha1.AnnotationErase) != 1 || !strings.Contains(line, "on which nothing acts") {
+		t.Errorf("use %q, line %q", row.Use, line)
+	}
+}
+
 func TestNothingKeepsADeletedHostOfABaremetalOperatorForItsMachine(t *testing.T) {
 	now := metav1.NewTime(noon)
 	facts := servedHost(metal3.StateDeprovisioning, func(h *metal3.BareMetalHost) {

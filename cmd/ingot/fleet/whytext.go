@@ -69,6 +69,9 @@ func (d Diagnosis) writeHost(b *strings.Builder) {
 	for _, disk := range h.MissingDisks {
 		fmt.Fprintf(b, "  missing    %s: the agent did not find it\n", disk)
 	}
+	for _, a := range h.IgnoredAnnotations {
+		fmt.Fprintf(b, "  ignored    %s\n", a.Message)
+	}
 }
 
 // writeQueue writes the line about the place of a host that waits for its turn.

@@ -254,6 +254,10 @@ func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
 			f.Host.Spec.AutomatedCleaningMode = metal3.CleaningModeMetadata
 			r.Provider.Erase = &v1alpha1.ErasePolicy{AllowMetadataBetweenTenants: true}
 		}, OtherTenant, "None; erase its disks by another way"},
+		{"a metal3 host that is to be erased waits for whoever asked for that, and says that nothing acts on it", func(r *Request, f *HostFacts) {
+			asMetal3(r, f)
+			f.Host.Annotations[v1alpha1.AnnotationErase] = "Full"
+		}, EraseUnsupported, "has the annotation ingot.dev/erase, on which nothing acts: its baremetal-operator serves it"},
 		{"a metal3 host that is never cleaned stays its tenant's", func(r *Request, f *HostFacts) {
 			asMetal3(r, f)
 			f.Host.Annotations[AnnotationLastTenant] = "other/other"
@@ -327,7 +331,7 @@ func TestTheMessageCountsHostsByKind(t *testing.T) {
 func TestEveryReasonHasAKindInWords(t *testing.T) {
 	for _, r := range []Reason{
 		OtherName, OtherProvider, LabelsDiffer, OtherZone, HardwareDiffers, HardwareInsufficient, Claimed, Deleting, Paused, Detached, SameServer, InError, NotAvailable, InUse, PoweredOn,
-		NoRecord, NotReleased, EraseUnfinished, Busy, OtherTenant, ClusterUnknown,
+		NoRecord, NotReleased, EraseUnfinished, EraseUnsupported, Busy, OtherTenant, ClusterUnknown,
 	} {
 		if r.Kind() == string(r) {
 			t.Errorf("%s has none", r)

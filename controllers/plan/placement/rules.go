@@ -63,6 +63,8 @@ const (
 	NotReleased Reason = "NotReleased"
 	// EraseUnfinished means that an erase was requested, is running or has failed.
 	EraseUnfinished Reason = "EraseUnfinished"
+	// EraseUnsupported means that an erase was requested of a host that a baremetal-operator serves, on which nothing acts.
+	EraseUnsupported Reason = "EraseUnsupported"
 	// Busy means that the host is being inspected or installed.
 	Busy Reason = "Busy"
 	// OtherTenant means that the data of another tenant was not erased as the policy requires.
@@ -77,7 +79,8 @@ var kinds = map[Reason]string{
 	OtherZone: "in another zone", HardwareDiffers: "of another hardware class", HardwareInsufficient: "without hardware that the NodeType requires", Claimed: "taken", Deleting: "being deleted", Paused: "paused",
 	Detached: "detached", SameServer: "registered twice", InError: "in error", NotAvailable: "not ready to be claimed", InUse: "used by hand",
 	PoweredOn: "not known to be off", StaysOn: "never powered off (spec.disablePowerOff)", NoRecord: "not observed yet", NotReleased: "still being given back", EraseUnfinished: "waiting for an erase",
-	Busy: "at work", OtherTenant: "not erased since another tenant",
+	EraseUnsupported: "with a request to erase it that its baremetal-operator does not know",
+	Busy:             "at work", OtherTenant: "not erased since another tenant",
 	ClusterUnknown: "not erased since a tenant of that name whose cluster is not known",
 }
 
@@ -228,9 +231,14 @@ func checkRelease(_ Request, f HostFacts) Evaluation {
 }
 
 // checkErase requires that an erase that was requested has succeeded. Without it: an erase fails half-way, the proof of an earlier one is
-// still in the record, and the next tenant reads the half that was not erased.
-func checkErase(_ Request, f HostFacts) Evaluation {
+// still in the record, and the next tenant reads the half that was not erased. A host of a metal3 provider is not erased by a request, and waits for
+// the person who wrote it.
+func checkErase(r Request, f HostFacts) Evaluation {
 	if mode, isRequested := f.Host.Annotations[v1alpha1.AnnotationErase]; isRequested {
+		if !hasRecords(r) {
+			return rejectIf(true, EraseUnsupported, "has the annotation %s, on which nothing acts: its baremetal-operator serves it, and cleans a host only when its image is removed. "+
+				"Erase its disks by another way if they are to be erased, and then remove the annotation", v1alpha1.AnnotationErase)
+		}
 		return rejectIf(true, EraseUnfinished, "is to be erased first (%s)", v1alpha1.Truncate(mode, maxQuoted))
 	}
 	if f.Record == nil || f.Record.Status.Wanted == nil || f.Record.Status.Wanted.Operation != string(hardware.OpErase) {
