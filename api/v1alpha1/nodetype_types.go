@@ -62,7 +62,8 @@ const (
 	ReasonProviderNotFound = "ProviderNotFound"
 	// ReasonProviderUnsupported: the kind of the provider cannot do what the NodeType asks for.
 	ReasonProviderUnsupported = "ProviderUnsupported"
-	// ReasonEraseNotProven: the provider is to erase disks fully, and its installer has no evidence for each disk.
+	// ReasonEraseNotProven: the provider is to erase disks fully, and its installer has no evidence for each disk. An event on a BareMetalHost of a metal3
+	// provider has it too, when the host is returned without the erase that its NodeProvider asks for.
 	ReasonEraseNotProven = "EraseNotProven"
 	// ReasonHostNamespaceUnclaimed: the NodeProvider has not claimed its host namespace yet.
 	ReasonHostNamespaceUnclaimed = "HostNamespaceUnclaimed"

@@ -131,3 +131,25 @@ func TestAHostWhoseOwnModeIsDisabledIsNotCleaned(t *testing.T) {
 	}
 	r.awaitHostEvent("server-00", v1alpha1.ReasonEraseNotProven, "was returned without an erase")
 }
+
+// TestAHostWhoseMachineIsGoneIsErasedByThePolicyToo has nobody but the host's namespace to find the policy by.
+func TestAHostWhoseMachineIsGoneIsErasedByThePolicyToo(t *testing.T) {
+	r := newMetal3Rig(t, true)
+	r.setErase(v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseNone})
+	r.ready()
+	m := r.machine(r.namespace)
+	r.abandon(m)
+	management.Eventually(t, "the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
+	if r.bareHost("server-00").Spec.Image == nil {
+		t.Fatal("the Machine has released the host itself")
+	}
+	r.annotate("server-00", v1alpha1.AnnotationRelease, string(m.UID))
+	management.Eventually(t, "the host is freed", func() bool {
+		r.look("server-00")
+		return r.bareHost("server-00").Spec.ConsumerRef == nil
+	})
+	h := r.bareHost("server-00")
+	if got := r.servers["server-00"].History(); got[len(got)-1] != "clean disabled" || h.Annotations[v1alpha1.AnnotationLastErase] != "None" || h.Spec.AutomatedCleaningMode != metal3.CleaningModeMetadata {
+		t.Errorf("the disk went through %v, the host says that its last erase was %q, and its mode is %s", got, h.Annotations[v1alpha1.AnnotationLastErase], h.Spec.AutomatedCleaningMode)
+	}
+}
