@@ -183,9 +183,9 @@ func TestAMachineLivesOnAHostOfABaremetalOperator(t *testing.T) {
 		r.want(r.namespace, next)
 		r.untilPhase(v1alpha1.MachineDraining)
 		r.join()
-		if mode := r.bareHost("server-00").Spec.AutomatedCleaningMode; mode != metal3.CleaningModeMetadata {
-			t.Errorf("after the roll the host has the cleaning mode %s", mode)
-		}
+		r.until("the host has its cleaning mode again", func() bool {
+			return r.bareHost("server-00").Spec.AutomatedCleaningMode == metal3.CleaningModeMetadata
+		})
 		if second := disk.Disk(); second.URL != first.URL || !strings.Contains(string(second.UserData), "of the second revision") {
 			t.Errorf("after the roll to a revision of the same image the server has %s with the user data %q", second.URL, second.UserData)
 		}

@@ -79,7 +79,7 @@ func (c *cleanedHost) release() {
 		}
 		switch d.Action.Kind {
 		case PowerOff:
-			c.host.Spec.Online, c.host.Status.PoweredOn = false, false
+			c.host.Spec.Online, c.host.Status.PoweredOn, h.PowerOffRequested = false, false, true
 		case Deprovision:
 			BeginErase(c.host, c.policy)
 			c.host.Spec.Image, c.host.Spec.Online = nil, false
