@@ -128,6 +128,7 @@ func TestTheDemoKeepsItsPromises(t *testing.T) {
 }
 
 func TestTheDemoKeepsItsPromisesWithABaremetalOperator(t *testing.T) {
+	t.Parallel()
 	d := startDemo(t, "--provider", "metal3", "--servers", "6")
 	if status := d.end(t); status != 0 {
 		t.Errorf("exit status %d", status)
