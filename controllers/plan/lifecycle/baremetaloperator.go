@@ -60,7 +60,7 @@ func (h *Host) isBack() bool {
 
 // hostError returns the error of the host. That of an installation which a baremetal-operator has undone is none.
 func (f Facts) hostError() string {
-	if h := f.Host; !f.mustHaveRecord() && h.isBack() && metal3.ErrorType(h.Error) == metal3.ProvisioningError {
+	if h := f.Host; !f.mustHaveRecord() && (h.isBack() && metal3.ErrorType(h.Error) == metal3.ProvisioningError || h.hasOldPowerError()) {
 		return ""
 	}
 	return f.Host.Error
@@ -68,6 +68,12 @@ func (f Facts) hostError() string {
 
 // isSetAside reports whether a person keeps the baremetal-operator away from the host.
 func (h *Host) isSetAside() bool { return h.Paused || h.Detached }
+
+// hasOldPowerError reports whether the error is about a change of the power that nobody asks for any more. A baremetal-operator removes it with the
+// next change of the power. Without it: a power-off fails, spec.powerOff is cleared, the server runs on, and the Machine is never rolled again.
+func (h *Host) hasOldPowerError() bool {
+	return metal3.ErrorType(h.Error) == metal3.PowerManagementError && h.isPowerManaged() && h.Online && h.PoweredOn && !h.RebootRequested
+}
 
 // waitForPowerState waits until a baremetal-operator looks at the power of the host again. See isPowerCurrent.
 func (s scope) waitForPowerState() result {

@@ -20,7 +20,10 @@ func (w *world) step() {
 	case r < 9:
 		w.reconcile(w.machines[w.rng.IntN(len(w.machines))])
 	case r < 13:
-		w.reconcileHost(w.hosts[w.rng.IntN(len(w.hosts))])
+		h := w.hosts[w.rng.IntN(len(w.hosts))]
+		if w.reconcileHost(h); w.served != nil {
+			w.runServer(h)
+		}
 	case r < 16:
 		w.runServer(w.hosts[w.rng.IntN(len(w.hosts))])
 	case r < 17:
@@ -29,6 +32,8 @@ func (w *world) step() {
 		}
 	case r < 18:
 		w.now = w.now.Add(time.Duration(w.rng.IntN(240)) * time.Second)
+	case w.served != nil && w.rng.IntN(2) == 0:
+		w.disturbServed()
 	default:
 		w.disturb()
 	}
@@ -67,7 +72,7 @@ func (w *world) disturb() {
 		delete(w.tenant.nodes, m.live.Name)
 	case 6: // somebody presses a power button; between a confirmed power-off and what follows that is the host controller's to see
 		rewritten := h.hw.disk.complete && h.live.spec.Machine != nil && h.hw.disk.attempt != h.live.spec.Attempt
-		if h.live.online && !rewritten || h.live.consumer == "" {
+		if w.served == nil && (h.live.online && !rewritten || h.live.consumer == "") {
 			w.power(h, !h.hw.on)
 		}
 	case 7:
@@ -92,7 +97,7 @@ func (w *world) disturb() {
 	case 13, 14: // spec.powerOff is set, or cleared
 		w.setPowerOff(m, !m.live.Spec.PowerOff)
 	case 15: // a machine of the tenant's own has the name of a Machine
-		if w.tenant.byCluster {
+		if w.tenant.byCluster || w.served != nil {
 			w.registerForeign(m.live.Name)
 		}
 		w.tenant.byCluster = w.tenant.byCluster != (w.edits && w.rng.IntN(2) == 0) // and its TenantCluster may be edited
@@ -144,6 +149,7 @@ func (w *world) settle() {
 	}
 	for i, h := range w.hosts {
 		h.live.paused, h.live.retry = false, fmt.Sprint("retry-", i)
+		h.operator = operator{}
 		h.live.rv++
 	}
 	for name, n := range w.tenant.nodes {
@@ -191,9 +197,11 @@ func (w *world) turn() {
 		w.judge(m)
 	}
 	for _, h := range w.hosts {
-		w.reconcileHost(h)
-		w.sync()
-		w.runServer(h)
+		for range w.looks() {
+			w.reconcileHost(h)
+			w.sync()
+			w.runServer(h)
+		}
 	}
 	w.freeOrphans()
 	w.sync()

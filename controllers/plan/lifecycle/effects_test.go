@@ -97,24 +97,31 @@ func (w *world) act(m *machine, f Facts, h *host, observed bmh, a Action) bool {
 		return w.onHost(h, observed, func() {
 			w.checkClaim(m, h)
 			h.live.consumer, h.live.consumerName = f.Machine.UID, f.Machine.Name
+			w.changeServed(f, h, a.Kind)
 		})
 	case PowerOff:
-		return w.onHost(h, observed, func() { w.checkMine(f, h, a); w.checkEvicted(f); h.live.online = false })
+		return w.onHost(h, observed, func() { w.checkMine(f, h, a); w.checkEvicted(f); h.live.online = false; w.changeServed(f, h, a.Kind) })
 	case PowerOn:
-		return w.onHost(h, observed, func() { w.checkPowerOn(f, h, a); h.live.online = true })
+		return w.onHost(h, observed, func() { w.checkPowerOn(f, h, a); h.live.online = true; w.changeServed(f, h, a.Kind) })
 	case RequestInstall:
 		return w.onHost(h, observed, func() {
 			w.checkInstall(f, h, a)
 			h.live.imageURL, h.live.online, h.live.installation = f.Revision.Image.URL, true, a.Installation
+			w.changeServed(f, h, a.Kind)
 		})
 	case RecordInstallation:
 		return w.onHost(h, observed, func() { w.checkMine(f, h, a); h.live.installation = a.Installation })
 	case Deprovision:
-		return w.onHost(h, observed, func() { w.checkDeprovision(m, f, h, a); h.live.imageURL, h.live.online = "", false })
+		return w.onHost(h, observed, func() {
+			w.checkDeprovision(m, f, h, a)
+			h.live.imageURL, h.live.online = "", false
+			w.changeServed(f, h, a.Kind)
+		})
 	case ReturnHost:
 		return w.onHost(h, observed, func() {
 			w.checkReturn(f, h, a)
 			h.live.consumer, h.live.consumerName, h.live.installation = "", "", nil
+			w.changeServed(f, h, a.Kind)
 		})
 	case WriteHostRecord:
 		return w.onRecord(h, observed, func() { w.checkMine(f, h, a); h.live.spec = a.Record })
@@ -122,9 +129,9 @@ func (w *world) act(m *machine, f Facts, h *host, observed bmh, a Action) bool {
 		return w.onRecord(h, observed, func() { w.checkMine(f, h, a); h.live.spec = a.Record })
 	case WriteClaimSecret:
 		w.checkMine(f, h, a)
-		w.secrets[h.name] = &secret{f.Machine.UID, f.Machine.Status.Attempt, a.HostAttempt, a.TokenID}
+		w.secrets[h.name] = &secret{f.Machine.UID, f.Machine.Status.Attempt, a.HostAttempt, a.TokenID, f.Machine.Status.Revision}
 	case ScrubSecret:
-		w.secrets[h.name] = &secret{f.Machine.UID, f.Machine.Status.Attempt, f.Secret.HostAttempt, ""}
+		w.secrets[h.name] = &secret{f.Machine.UID, f.Machine.Status.Attempt, f.Secret.HostAttempt, "", f.Machine.Status.Revision}
 	case DeleteClaimSecret:
 		delete(w.secrets, h.name)
 	case CreateToken, RenewToken:
@@ -160,11 +167,15 @@ func (w *world) setToken(f Facts, a Action) {
 	if !w.tenant.reachable {
 		return
 	}
-	r := f.Host.Record.Status
+	isAwaited := w.served != nil // nobody tells when a baremetal-operator reads the documents
+	if r := f.Host.Record; r != nil {
+		p := r.Status.Progress()
+		isAwaited = p != nil && p.ConfigDriveAwaitedAt != nil
+	}
 	switch phase := f.Machine.Status.Phase; {
 	case phase != v1alpha1.MachineProvisioning && phase != v1alpha1.MachineJoining:
 		w.violated("6: token: %s in phase %s", a.Kind, phase)
-	case phase == v1alpha1.MachineProvisioning && (r.Progress() == nil || r.Progress().ConfigDriveAwaitedAt == nil):
+	case phase == v1alpha1.MachineProvisioning && !isAwaited:
 		w.violated("6: token: %s before an agent waits for it", a.Kind)
 	case a.Expires.After(w.latestJoin(f)):
 		w.violated("6: token expires at %s, after the end of Joining", a.Expires)
@@ -176,7 +187,10 @@ func (w *world) setToken(f Facts, a Action) {
 func (w *world) latestJoin(f Facts) time.Time {
 	end := f.Machine.Status.Deadline.Time
 	if f.Machine.Status.Phase == v1alpha1.MachineProvisioning {
-		end = f.Host.Record.Status.Wanted.Deadline.Add(w.timeouts.Joining)
+		if w.served == nil {
+			end = f.Host.Record.Status.Wanted.Deadline.Time
+		}
+		end = end.Add(w.timeouts.Joining)
 	}
 	if late := f.Now.Add(w.timeouts.Joining); late.After(end) {
 		end = late
@@ -197,9 +211,9 @@ func (w *world) onHost(h *host, observed bmh, change func()) bool {
 	if h.live.rv != observed.rv {
 		return false
 	}
-	image, online, consumer := h.live.imageURL, h.live.online, h.live.consumer
+	image, online, consumer, cleaning := h.live.imageURL, h.live.online, h.live.consumer, h.live.cleaning
 	change()
-	if image != h.live.imageURL || online != h.live.online || consumer != h.live.consumer {
+	if image != h.live.imageURL || online != h.live.online || consumer != h.live.consumer || cleaning != h.live.cleaning {
 		h.live.generation++
 	}
 	h.live.rv++
@@ -227,6 +241,7 @@ func (w *world) freeOrphans() {
 		}
 		if PlanOrphan(claim).Kind == FreeOrphan {
 			h.live.consumer, h.live.consumerName = "", ""
+			w.changeServed(Facts{}, h, ReturnHost)
 			h.live.rv++
 		}
 	}

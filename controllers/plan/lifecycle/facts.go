@@ -42,6 +42,8 @@ type Facts struct {
 
 	// findOwner is the guard of that name. Plan sets it; nil is the rule itself.
 	findOwner func(nodeidentity.Claim, nodeidentity.Node) nodeidentity.Finding
+	// isPowerCurrent is the guard of that name, in the same way.
+	isPowerCurrent func(*Host) bool
 }
 
 // Machine is the object whose life is planned.

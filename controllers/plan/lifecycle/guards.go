@@ -70,6 +70,21 @@ type guards struct {
 	// tenant's own has the Machine's name, or the server's earlier system has registered again before its disk was written. The Machine is bound to that Node,
 	// lifts the gate of a node that was never installed, and deletes it with its release.
 	findOwner func(nodeidentity.Claim, nodeidentity.Node) nodeidentity.Finding
+
+	// The following are of hosts without HostRecords, which a baremetal-operator serves.
+
+	// isPowerCurrent: that such a host is off counts only when its operator has looked at the power since the request. Without it: the server stops by
+	// itself, the operator writes that it is off, and powers it on again. Before the operator writes that too, the Machine is rolled and the power-off
+	// requested. The status says off, the Node is deleted, and its pods start elsewhere while the server runs them still.
+	isPowerCurrent func(*Host) bool
+	// canBeAskedOff: such a host is requested to power off only in a state in which its operator looks at the power. Without it: a Machine that is
+	// being installed is rolled, and the power-off requested. The operator ends the installation, removes the annotation by which it would show that it
+	// has seen the server off, and writes provisioned with the power of before, which was off. The server runs, and its Node is deleted.
+	canBeAskedOff func(*Host) bool
+	// canTakeImage: such a host is requested to install only when its operator has given it back without an image. Without it: the next attempt has the
+	// same image and other user data. Its operator compares the URLs, finds nothing to do, and powers the server on. The host reports the image as
+	// installed, and the Machine is Joining with the system of the attempt before on its disk.
+	canTakeImage func(Facts) bool
 }
 
 func realGuards() guards {
@@ -77,6 +92,7 @@ func realGuards() guards {
 		hasHost: Facts.hasHost, isHostClaimable: Facts.isHostClaimable, hasImageOnDisk: Facts.hasImageOnDisk, isPoweredOff: Facts.isPoweredOff,
 		isNodeGone: Facts.isNodeGone, isHostReturnable: Facts.isHostReturnable, hasPassingVerdict: Facts.hasPassingVerdict, isBootAfterPowerOff: Facts.isBootAfterPowerOff, needsToken: Facts.needsToken,
 		revisionProblem: revisionProblem, isRollCancelled: Facts.isRollCancelled, findOwner: nodeidentity.Of,
+		isPowerCurrent: (*Host).isPowerCurrent, canBeAskedOff: (*Host).isPowerManaged, canTakeImage: Facts.canTakeImage,
 	}
 }
 
@@ -110,11 +126,19 @@ func (f Facts) isPoweredOff() bool {
 		return false
 	}
 	if !f.mustHaveRecord() {
-		return !h.PoweredOn && h.isPowerCurrent()
+		return !h.PoweredOn && f.hasCurrentPower()
 	}
 	// An Off that was observed for an older generation may be older than the request: the server may have been powered on since.
 	return h.Record != nil && h.Record.Status.Power != nil && h.Record.Status.Power.State == string(hardware.PowerOff) &&
 		h.Record.Status.Power.ObservedGeneration >= h.Generation
+}
+
+// hasCurrentPower applies the guard isPowerCurrent. Facts that Plan was not given have the rule itself.
+func (f Facts) hasCurrentPower() bool {
+	if f.isPowerCurrent == nil {
+		return f.Host.isPowerCurrent()
+	}
+	return f.isPowerCurrent(f.Host)
 }
 
 // mustHaveRecord reports whether the host has a HostRecord or must have one. It is true also while that HostRecord is missing. The NodeProvider may be deleted while its hosts still exist.
@@ -269,7 +293,7 @@ func (s scope) revisionToInstall() Revision {
 
 // canReinstall reports whether the host is fenced and the next attempt can begin. The comments of its guards say what each of them prevents.
 func (s scope) canReinstall() bool {
-	return s.revisionToInstall().Rendering != "" && s.hasHost() && s.isInstallationDue() && s.guards.isPoweredOff(s.Facts) && s.guards.isNodeGone(s.Facts) && s.canTakeImage()
+	return s.revisionToInstall().Rendering != "" && s.hasHost() && s.isInstallationDue() && s.guards.isPoweredOff(s.Facts) && s.guards.isNodeGone(s.Facts) && s.guards.canTakeImage(s.Facts)
 }
 
 // canCancelRoll requires that Ingot's cordon is lifted. Without it: the Machine is Ready again while its Node is unschedulable, and the

@@ -44,7 +44,9 @@ func (w *world) checkClaim(m *machine, h *host) {
 	if h.live.consumer != "" && h.live.consumer != m.live.UID {
 		w.violated("1: %s takes %s from %s", m.live.Name, h.name, h.live.consumerName)
 	}
-	if !isClean(h.live) || h.hw.disk.complete || h.live.status.ErrorType != "" || h.live.paused {
+	if w.served != nil {
+		w.checkServedClaim(m, h)
+	} else if !isClean(h.live) || h.hw.disk.complete || h.live.status.ErrorType != "" || h.live.paused {
 		w.violated("3: %s claims %s, which is not clean, or kept back", m.live.Name, h.name)
 	}
 	for _, other := range w.hosts {
@@ -65,11 +67,12 @@ func (w *world) checkMine(f Facts, h *host, a Action) {
 
 func (w *world) checkDeprovision(m *machine, f Facts, h *host, a Action) {
 	w.checkMine(f, h, a)
-	if !m.live.Deleting {
+	isForNextImage := w.served != nil && f.Machine.Status.Phase == v1alpha1.MachineDraining && f.Machine.Status.PowerOffRequestedAt != nil
+	if !m.live.Deleting && !isForNextImage {
 		w.violated("a host was deprovisioned although its Machine %s lives", m.live.Name)
 	}
 	if h.live.status.State == metal3.StateProvisioned {
-		w.checkFence(h, f.IsDrainOver())
+		w.checkFence(h, !isForNextImage && f.IsDrainOver())
 	}
 }
 
@@ -156,7 +159,9 @@ func (w *world) checkTouch(h *host) {
 
 func (w *world) checkReturn(f Facts, h *host, a Action) {
 	w.checkMine(f, h, a)
-	if !isClean(h.live) || h.hw.disk.complete || h.live.imageURL != "" || h.live.spec.Machine != nil {
+	if w.served != nil {
+		w.checkServedReturn(h)
+	} else if !isClean(h.live) || h.hw.disk.complete || h.live.imageURL != "" || h.live.spec.Machine != nil {
 		w.violated("3: %s is returned to the pool and is not clean", h.name)
 	}
 }
@@ -233,6 +238,7 @@ func (w *world) checkHosts() {
 				w.violated("1: %s has %s and %s", h.live.consumerName, h.name, other.name)
 			}
 		}
+		w.checkErased(h)
 		if h.hw.booted && !h.hw.disk.complete {
 			w.violated("7: %s boots a disk that was not written completely", h.name)
 		}

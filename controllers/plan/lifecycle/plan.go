@@ -115,7 +115,7 @@ type planner struct {
 func Plan(f Facts) Decision { return plan(f, realGuards()) }
 
 func plan(f Facts, g guards) Decision {
-	f.findOwner = g.findOwner
+	f.findOwner, f.isPowerCurrent = g.findOwner, g.isPowerCurrent
 	p := &planner{scope: scope{Facts: f, guards: g}, d: Decision{Status: *f.Machine.Status.DeepCopy()}}
 	p.d.Status.ObservedGeneration = f.Machine.Generation
 	if f.Machine.Status.Phase == "" {

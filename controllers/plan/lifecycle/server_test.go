@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -25,6 +26,10 @@ type server struct {
 	ended string
 	// booted: what is on the disk runs.
 	booted bool
+	// ironic, cleaning and leftBy are of a served world: what its installer does, how it cleans, and the tenant whose data is on the disk.
+	ironic   ironicState
+	cleaning metal3.AutomatedCleaningMode
+	leftBy   string
 	// credential: the node has joined once and needs no token any more.
 	credential bool
 }
@@ -44,6 +49,10 @@ type disk struct {
 
 // reconcileHost is one turn of the host's controller with the real planner.
 func (w *world) reconcileHost(h *host) {
+	if w.served != nil {
+		w.operate(h)
+		return
+	}
 	observed := h.cached
 	f := hostplan.Facts{
 		Now: w.now, Timeouts: hostplan.DefaultTimeouts(), Spec: observed.spec, Record: observed.record, ErasePolicy: v1alpha1.EraseMetadata,
@@ -130,11 +139,20 @@ func (w *world) power(h *host, on bool) {
 
 // runServer lets a server go on by itself.
 func (w *world) runServer(h *host) {
-	s := &h.hw
-	if a := s.attempt; a != nil && a.State == hardware.AttemptRunning {
+	a := h.hw.attempt
+	switch {
+	case w.served != nil:
+		w.runServed(h)
+	case a != nil && a.State == hardware.AttemptRunning:
 		w.runAttempt(h, a)
-		return
+	default:
+		w.runDisk(h)
 	}
+}
+
+// runDisk boots what is on the disk, and lets it run.
+func (w *world) runDisk(h *host) {
+	s := &h.hw
 	if !s.on {
 		return
 	}

@@ -146,7 +146,7 @@ func (s scope) planPowerOff() result {
 		return done
 	case !s.mustHaveRecord() && h.isSetAside():
 		return s.waitForPowerState()
-	case !s.mustHaveRecord() && !h.isPowerManaged():
+	case !s.mustHaveRecord() && !s.guards.canBeAskedOff(h):
 		if h.ImageURL != "" && !s.canHaveBooted() && !s.isPowerOffWanted() {
 			// Nothing that was installed runs yet. Without it: the image cannot be fetched, its operator tries it again for ever, and the roll to the
 			// corrected image waits for a state between two tries.
@@ -231,7 +231,7 @@ func (s scope) deletingNodeReport() report {
 
 // planDeprovisionForNextImage has an effect only on hosts without HostRecords: a baremetal-operator installs only on what it has deprovisioned.
 func (s scope) planDeprovisionForNextImage() result {
-	if s.canTakeImage() {
+	if s.guards.canTakeImage(s.Facts) {
 		return done
 	}
 	reason, message := s.hostProblem()

@@ -37,8 +37,9 @@ type world struct {
 	broken   []string // what the invariants found
 	timeouts Timeouts
 	reached  map[v1alpha1.MachinePhase]bool
-	rolls    int // re-images that succeeded
-	plans    int // decisions that were made
+	rolls    int          // re-images that succeeded
+	plans    int          // decisions that were made
+	served   *servedWorld // nil: the hosts have HostRecords
 	trace    func(format string, args ...any)
 }
 
@@ -69,12 +70,14 @@ type bmh struct {
 	status       hostplan.Status
 	spec         v1alpha1.HostRecordSpec
 	record       v1alpha1.HostRecordStatus
+	servedHost
 }
 
 type host struct {
 	name, uuid   string
 	live, cached bmh
 	hw           server
+	operator     operator
 }
 
 type tenant struct {
@@ -116,6 +119,7 @@ type secret struct {
 	// installation is the host's attempt that it was written for.
 	installation int64
 	tokenID      string
+	revision     string
 }
 
 // revisions are what a Machine can be asked to be. The first and the third differ in user data only; the others must never be
@@ -191,6 +195,7 @@ func (w *world) addMachine(name string) {
 	m.live.Machine = Machine{Namespace: "team", Name: name, UID: types.UID(w.uid("machine")), Generation: 1, Created: w.now}
 	m.live.Spec.NodeTypeRef.Name, m.live.Spec.TenantClusterRef.Name = "h100", "research"
 	m.cached = m.live
+	w.setTenant(m, len(w.machines))
 	w.machines = append(w.machines, m)
 }
 
@@ -230,8 +235,8 @@ func (w *world) facts(m *machine) (Facts, *host, bmh) {
 	f := Facts{
 		Now: w.now, Timeouts: w.timeouts, Machine: m.cached.Machine,
 		NodeType: NodeType{Found: true, Ready: true, Stable: rendered("rev-1"), Target: rendered("rev-1")},
-		Provider: Provider{Found: true, HostNamespace: "metal", HasRecords: true, Erase: v1alpha1.EraseMetadata},
-		Tenant:   Tenant{Found: true, Reachable: w.tenant.reachable, Reason: "TenantUnreachable", Message: "no answer", Version: "v1.37.0", ClusterUID: "cluster-1"},
+		Provider: Provider{Found: true, HostNamespace: "metal", HasRecords: w.served == nil, Erase: v1alpha1.EraseMetadata},
+		Tenant:   Tenant{Found: true, Reachable: w.tenant.reachable, Reason: "TenantUnreachable", Message: "no answer", Version: "v1.37.0", ClusterUID: w.clusterUID(m.cached.Machine)},
 	}
 	if w.tenant.byCluster {
 		f.Tenant.ProviderID = v1alpha1.ProviderIDByCluster
@@ -243,17 +248,19 @@ func (w *world) facts(m *machine) (Facts, *host, bmh) {
 	h := w.hostOf(f.Machine)
 	var observed bmh
 	if h == nil && f.Machine.Status.HostRef == nil {
-		f.Placement = w.place(f.Machine.UID)
+		f.Placement = w.place(f.Machine)
 	}
 	if h != nil {
 		observed = h.cached
-		phase := f.Machine.Status.Phase
-		if phase == v1alpha1.MachineClaiming || phase == v1alpha1.MachineReleasing || phase == v1alpha1.MachineDraining || f.Machine.Status.PowerOff != nil || observed.consumer != f.Machine.UID {
+		isLive := w.readsLive(f.Machine.Status)
+		if isLive || observed.consumer != f.Machine.UID {
 			observed = h.live // the shell asks the API server itself
 		}
-		f.Host = hostFacts(h.name, observed, f.Machine.UID)
-		if phase == v1alpha1.MachineClaiming {
-			f.Host.ClaimProblem = claimProblem(h.name, observed)
+		if f.Host = hostFacts(h.name, observed, f.Machine.UID); !isLive {
+			f.Host.ObservedGeneration = nil // the cache has no conditions
+		}
+		if f.Machine.Status.Phase == v1alpha1.MachineClaiming {
+			f.Host.ClaimProblem = claimProblem(w.placementRequestOf(f.Machine), h.name, observed)
 		}
 		if s := w.secrets[h.name]; s != nil && s.machine == f.Machine.UID {
 			f.Secret = Secret{Found: true, Attempt: s.attempt, HostAttempt: s.installation, TokenID: s.tokenID}
@@ -314,6 +321,9 @@ func hostFacts(name string, b bmh, uid types.UID) *Host {
 		Paused: b.paused, PoweredOn: b.status.PoweredOn, Installation: b.installation,
 		Record: &HostRecord{Spec: b.spec, Status: b.record},
 	}
+	if b.isServed {
+		b.addServed(f)
+	}
 	switch b.consumer {
 	case "":
 	case uid:
@@ -342,6 +352,9 @@ func placeable(name string, b bmh) placement.HostFacts {
 	h.Status.OperationalStatus = b.status.OperationalStatus
 	h.Status.PoweredOn = b.status.PoweredOn
 	h.Status.Provisioning.State = b.status.State
+	if b.isServed {
+		return b.servedPlaceable(h)
+	}
 	return placement.HostFacts{Host: h, Record: &v1alpha1.HostRecord{Spec: b.spec, Status: b.record}}
 }
 
@@ -351,8 +364,7 @@ var placementRequest = placement.Request{
 }
 
 // claimProblem asks placement about the one host.
-func claimProblem(name string, b bmh) string {
-	request := placementRequest
+func claimProblem(request placement.Request, name string, b bmh) string {
 	request.HostName = name
 	if d := placement.Choose(request, []placement.HostFacts{placeable(name, b)}); d.Host == "" {
 		return d.Message
@@ -364,9 +376,9 @@ func isClean(b bmh) bool {
 	return b.record.Installed == nil && (b.record.LastTenant == "" || b.record.Erased != nil)
 }
 
-func (w *world) place(uid types.UID) Placement {
-	request, hosts := placementRequest, []placement.HostFacts{}
-	request.MachineUID = uid
+func (w *world) place(m Machine) Placement {
+	request, hosts := w.placementRequestOf(m), []placement.HostFacts{}
+	request.MachineUID = m.UID
 	for _, h := range w.hosts {
 		hosts = append(hosts, placeable(h.name, h.cached))
 	}
