@@ -10,6 +10,7 @@ import (
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/ironic"
 	"github.com/ingot-dev/ingot/controllers/host"
 	"github.com/ingot-dev/ingot/test/bench/ironicloop"
@@ -137,6 +138,9 @@ func (c *comparison) resetNodes(ctx context.Context) error {
 func (c *comparison) deployByIngot(ctx context.Context) (ironicDeployment, error) {
 	var d ironicDeployment
 	if err := c.startManagerOnNodes(ctx); err != nil {
+		return d, err
+	}
+	if err := c.awaitFreeHosts(ctx); err != nil {
 		return d, err
 	}
 	if err := c.prepareRound(ctx, managerSign); err != nil {
@@ -305,6 +309,24 @@ func (c *comparison) conclude(ctx context.Context, d *ironicDeployment, before s
 		d.active = append(d.active, n.Changed)
 	}
 	return nil
+}
+
+// awaitFreeHosts waits until every host is known to be off. The nodes were reset while no manager ran, and a host without work is looked at once in the steady
+// interval: until then no Machine may have it, and the round would measure that interval.
+func (c *comparison) awaitFreeHosts(ctx context.Context) error {
+	return c.waitForAll(ctx, time.Second, func() (int, error) {
+		var list v1alpha1.HostRecordList
+		if err := c.env.ManagementClient.List(ctx, &list); err != nil {
+			return 0, err
+		}
+		n := 0
+		for _, r := range list.Items {
+			if r.Status.Power != nil && r.Status.Power.State == string(hardware.PowerOff) {
+				n++
+			}
+		}
+		return n, nil
+	}, "hosts are free")
 }
 
 // awaitState waits until every host is in the state.
