@@ -56,7 +56,8 @@ func (s *site) add(name string, labels map[string]string, change func(*metal3.Ba
 		BootMACAddress: "52:54:00:00:00:01", BMC: metal3.BMCDetails{Address: "redfish://10.0.0.1/" + name, CredentialsName: name},
 	}}
 	change(h)
-	for _, o := range []client.Object{&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}, h} {
+	credentials := map[string][]byte{"username": []byte("root"), "password": []byte("calvin")}
+	for _, o := range []client.Object{&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Data: credentials}, h} {
 		if err := server.Client.Create(s.t.Context(), o); err != nil {
 			s.t.Fatal(err)
 		}

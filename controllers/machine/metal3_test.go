@@ -192,7 +192,7 @@ func TestAMachineLivesOnAHostOfABaremetalOperator(t *testing.T) {
 		claim := &corev1.Secret{}
 		r.until("the Secret of the second attempt has the operator's label and no token", func() bool {
 			err := server.Client.Get(t.Context(), r.key("server-00-claim-2"), claim)
-			return err == nil && claim.Labels[baremetaloperator.SecretLabel] == "true" && claim.Annotations[v1alpha1.AnnotationClaimTokenID] == "" && len(claim.Data["bootstrapToken"]) == 0
+			return err == nil && claim.Labels[baremetaloperator.SecretLabel] == baremetaloperator.SecretLabelValue && claim.Annotations[v1alpha1.AnnotationClaimTokenID] == "" && len(claim.Data["bootstrapToken"]) == 0
 		})
 		if err := server.Client.Get(t.Context(), r.key("server-00-claim-1"), claim); !apierrors.IsNotFound(err) {
 			t.Errorf("the Secret of the first attempt is still there: %v", err)
@@ -271,7 +271,8 @@ func TestAHostWhoseInstallationFailedIsReleasedAndClaimedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
-		if h := r.bareHost("server-00"); h.Spec.ConsumerRef != nil || h.Status.ErrorType != metal3.ProvisioningError {
+		// An operator without conditions tries for ever, and may have installed the image before it was taken away.
+		if h := r.bareHost("server-00"); h.Spec.ConsumerRef != nil || r.options.Conditions && h.Status.ErrorType != metal3.ProvisioningError {
 			t.Errorf("the host is %v's and has the error %q", h.Spec.ConsumerRef, h.Status.ErrorType)
 		}
 		r.addMachine(r.namespace)
@@ -335,14 +336,16 @@ func TestAMachineLivesThroughFaultsOfItsHost(t *testing.T) {
 		r.want(r.namespace, next)
 		r.untilPhase(v1alpha1.MachineDraining)
 		disturb()
-		credentials := &corev1.Secret{ObjectMeta: r.meta("server-00-bmc")}
-		if err := server.Client.Delete(t.Context(), credentials); err != nil {
+		giveBack, err := baremetaloperator.TakeSecret(t.Context(), server.Client, r.key("server-00-bmc"))
+		if err != nil {
 			t.Fatal(err)
 		}
 		r.until("the Machine says that the BMC cannot be used", func() bool {
 			return r.condition(r.namespace, v1alpha1.ConditionReady).Reason == v1alpha1.ReasonBMCUnreachable
 		})
-		server.Create(t, &corev1.Secret{ObjectMeta: r.meta("server-00-bmc"), Data: map[string][]byte{"username": []byte("root"), "password": []byte("calvin")}})
+		if err := giveBack(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		r.join()
 		disturb()
 		if err := server.Client.Delete(t.Context(), r.machine(r.namespace)); err != nil {

@@ -1,136 +1,126 @@
 package baremetaloperator
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"slices"
+	"fmt"
 	"strings"
+	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 )
+
+// servicedInterval is how soon a host is looked at when its firmware has been changed.
+const servicedInterval = time.Minute
 
 // managePower looks at the power, writes what it saw when that is news, and otherwise makes the power what the spec says.
 func (o *Operator) managePower(ctx context.Context, r *round) (outcome, error) {
 	on, err := r.server.PoweredOn(ctx)
 	if err != nil {
-		return outcome{}, err
+		return outcome{}, fmt.Errorf("failed to update the host power status: %w", err)
 	}
 	s := &r.Status
-	if on != s.PoweredOn {
-		s.PoweredOn = on
+	if on != nil && *on != s.PoweredOn {
+		s.PoweredOn = *on
 		if s.ErrorType == metal3.PowerManagementError {
 			clearError(r, metal3.OperationalStatusOK)
 		}
 		return update(0), nil
 	}
-	if !on {
+	if !s.PoweredOn {
 		if isRemoved, err := o.removeReboot(ctx, r); isRemoved || err != nil {
 			return wait(0), err
 		}
 	}
+	if done, ended := service(ctx, r); ended {
+		return done, nil
+	}
 	desired := r.Spec.Online && !isRebootDue(r)
-	if on == desired {
+	if s.PoweredOn == desired {
 		return wait(lookInterval), nil
 	}
-	if !desired && r.Spec.DisablePowerOff {
-		// The server is rebooted instead, and stays on.
-		_, err := o.removeReboot(ctx, r)
-		return wait(lookInterval), err
-	}
-	return setPower(ctx, r, desired), nil
+	return o.setPower(ctx, r, desired)
 }
 
-func setPower(ctx context.Context, r *round, on bool) outcome {
-	p := r.server.SetPower(ctx, on)
+func (o *Operator) setPower(ctx context.Context, r *round, on bool) (outcome, error) {
+	p := r.server.SetPower(ctx, powerOf(r, on))
+	if r.Spec.DisablePowerOff {
+		// The server was rebooted, or is on. That is what the annotation asked for, even where it failed.
+		if isRemoved, err := o.removeReboot(ctx, r); isRemoved || err != nil {
+			return wait(0), err
+		}
+	}
 	switch {
 	case p.Problem != "":
-		return fail(r, metal3.PowerManagementError, p.Problem)
+		return fail(r, metal3.PowerManagementError, p.Problem), nil
 	case !p.Done:
-		done := clearError(r, metal3.OperationalStatusOK)
-		done.after = pollInterval
-		return done
+		return poll(r), nil
 	}
 	r.Status.PoweredOn, r.Status.ErrorCount = r.Spec.Online, 0
-	return update(lookInterval)
+	return update(lookInterval), nil
+}
+
+// powerOf returns what is done with the power. A server that must not be powered off is rebooted instead, and after an error nobody is asked to shut down.
+func powerOf(r *round, on bool) Power {
+	switch {
+	case on:
+		return On
+	case r.Spec.DisablePowerOff:
+		return Reboot
+	case r.Status.ErrorCount > 0:
+		return HardOff
+	}
+	return Off
 }
 
 // removeReboot removes the annotation that asks for one reboot, and reports whether there was one.
-func (o *Operator) removeReboot(ctx context.Context, r *round) (bool, error) {
-	if _, isSet := r.Annotations[metal3.RebootAnnotationPrefix]; !isSet {
+func (o *Operator) removeReboot(ctx context.Context, r *round) (isRemoved bool, err error) {
+	if !hasAnnotation(r, metal3.RebootAnnotationPrefix) {
 		return false, nil
 	}
 	delete(r.Annotations, metal3.RebootAnnotationPrefix)
-	return true, o.patchMetadata(ctx, r)
+	return true, o.updateMetadata(ctx, r)
+}
+
+func isProvisioned(r *round) bool {
+	state := r.Status.Provisioning.State
+	return state == metal3.StateProvisioned || state == metal3.StateExternallyProvisioned
 }
 
 // isRebootDue reports whether an annotation asks for a reboot. A host that is not provisioned is rebooted only by force.
 func isRebootDue(r *round) bool {
-	isProvisioned := r.Status.Provisioning.State == metal3.StateProvisioned || r.Status.Provisioning.State == metal3.StateExternallyProvisioned
 	for key, value := range r.Annotations {
 		if key != metal3.RebootAnnotationPrefix && !strings.HasPrefix(key, metal3.RebootAnnotationPrefix+"/") {
 			continue
 		}
 		var arguments metal3.RebootAnnotationArguments
-		if err := json.Unmarshal([]byte(value), &arguments); isProvisioned || err == nil && arguments.Force {
+		if err := json.Unmarshal([]byte(value), &arguments); isProvisioned(r) || err == nil && arguments.Force {
 			return true
 		}
 	}
 	return false
 }
 
-// setConditions writes the conditions for the generation that was observed, and reports whether they changed.
-func (r *round) setConditions(now metav1.Time) bool {
-	before, conditions := r.conditions(), r.conditions()
-	for kind, holds := range conditionsOf(r.Status) {
-		status := metav1.ConditionFalse
-		if holds {
-			status = metav1.ConditionTrue
-		}
-		meta.SetStatusCondition(&conditions, metav1.Condition{Type: kind, Status: status, Reason: "Observed", ObservedGeneration: r.Generation, LastTransitionTime: now})
+// service changes the firmware of an installed host that is off and is to be powered on, and ends the look while it does.
+func service(ctx context.Context, r *round) (outcome, bool) {
+	s := &r.Status
+	isUnderWay := s.OperationalStatus == metal3.OperationalStatusServicing || s.ErrorType == metal3.ServicingError
+	mayBegin := isProvisioned(r) && !s.PoweredOn && r.Spec.Online
+	if !isUnderWay && !(mayBegin && r.server.NeedsServicing(ctx)) {
+		return outcome{}, false
 	}
-	slices.SortFunc(conditions, func(a, b metav1.Condition) int { return cmp.Compare(a.Type, b.Type) })
-	list := make([]any, 0, len(conditions))
-	for i := range conditions {
-		text, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&conditions[i])
-		if err != nil {
-			panic(err)
-		}
-		list = append(list, text)
+	if s.OperationalStatus != metal3.OperationalStatusServicing {
+		s.OperationalStatus = metal3.OperationalStatusServicing
+		return update(0), true
 	}
-	if err := unstructured.SetNestedSlice(r.raw.Object, list, "status", "conditions"); err != nil {
-		panic(err)
+	p := r.server.Service(ctx)
+	if p.Problem != "" {
+		return fail(r, metal3.ServicingError, p.Problem), true
 	}
-	return !equality.Semantic.DeepEqual(before, conditions)
-}
-
-// conditionsOf returns which conditions are true.
-func conditionsOf(status metal3.BareMetalHostStatus) map[string]bool {
-	state := status.Provisioning.State
-	isManageable := !slices.Contains([]metal3.ProvisioningState{metal3.StateNone, metal3.StateUnmanaged, metal3.StateRegistering}, state)
-	isProvisioned := state == metal3.StateProvisioned || state == metal3.StateExternallyProvisioned
-	isAvailable := state == metal3.StateAvailable || state == metal3.StateReady
-	isWell := status.OperationalStatus == metal3.OperationalStatusOK || status.OperationalStatus == metal3.OperationalStatusDelayed
-	return map[string]bool{
-		"Manageable": isManageable, "AvailableForProvisioning": isAvailable, "Provisioned": isProvisioned,
-		"Progressing": isManageable && !isProvisioned && !isAvailable, "Ready": isWell && (isProvisioned || isAvailable),
+	if done := clearError(r, metal3.OperationalStatusServicing); done.isDirty || !p.Done {
+		done.after = pollInterval
+		return done, true
 	}
-}
-
-// conditions returns those of the object that was read.
-func (r *round) conditions() []metav1.Condition {
-	list, _, _ := unstructured.NestedSlice(r.raw.Object, "status", "conditions")
-	out := make([]metav1.Condition, 0, len(list))
-	for _, entry := range list {
-		var c metav1.Condition
-		if text, isMap := entry.(map[string]any); isMap && runtime.DefaultUnstructuredConverter.FromUnstructured(text, &c) == nil {
-			out = append(out, c)
-		}
-	}
-	return out
+	clearError(r, metal3.OperationalStatusOK)
+	return update(servicedInterval), true
 }

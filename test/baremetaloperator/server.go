@@ -2,7 +2,6 @@ package baremetaloperator
 
 import (
 	"context"
-	"sync"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 )
@@ -37,189 +36,62 @@ type Accelerator struct {
 type Progress struct {
 	// Done is true when the operation has ended. It is called again while it has not.
 	Done bool
+	// Started is true for the call that began an inspection.
+	Started bool
 	// Problem says why the operation failed. It is empty otherwise.
 	Problem string
 }
 
-// Server is what the operator drives: a server and the service that installs it. Every method returns at once.
-type Server interface {
-	// Register checks the credentials. The problem is empty when they are good.
-	Register(ctx context.Context) (problem string)
-	// Inspect returns the hardware.
-	Inspect(ctx context.Context) (*Hardware, Progress)
-	// PoweredOn returns whether the server is on.
-	PoweredOn(ctx context.Context) (bool, error)
-	// SetPower changes the power. It is done when nothing had to be changed.
-	SetPower(ctx context.Context, on bool) Progress
-	// Deploy installs the image and boots the server with it.
-	Deploy(ctx context.Context, d Deployment) Progress
-	// Clean removes what is installed, erases what the mode says, and leaves the server off.
-	Clean(ctx context.Context, mode metal3.AutomatedCleaningMode) Progress
-}
+// Power is what is done with the power of a server.
+type Power string
 
-// Operation names a method of a Server in a fault.
-type Operation string
-
-// Operations that can have a fault.
+// Changes of the power. Reboot is done in place of Off with a server that must not be powered off.
 const (
-	Registering Operation = "register"
-	Inspecting  Operation = "inspect"
-	Looking     Operation = "look"
-	Powering    Operation = "power"
-	Deploying   Operation = "deploy"
-	Cleaning    Operation = "clean"
+	On      Power = "on"
+	Off     Power = "off"
+	HardOff Power = "hard off"
+	Reboot  Power = "reboot"
 )
 
-// SimulatedServer is a Server in memory. The zero value is a server that is off and empty.
-type SimulatedServer struct {
-	// Accelerators are what inspection finds. They are set before it.
-	Accelerators []Accelerator
+// Health is what a BMC says of its server. It is empty when the BMC says nothing.
+type Health string
 
-	mu       sync.Mutex
-	on       bool
-	disk     Deployment
-	begun    Operation
-	rounds   int
-	problems map[Operation]int
-	delays   map[Operation]int
-	history  []string
-}
+// Healths that a BMC reports.
+const (
+	HealthOK       Health = "OK"
+	HealthWarning  Health = "Warning"
+	HealthCritical Health = "Critical"
+)
 
-// Fail makes the next calls of the operation fail. A negative number makes all of them fail.
-func (s *SimulatedServer) Fail(op Operation, times int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.problems == nil {
-		s.problems = map[Operation]int{}
-	}
-	s.problems[op] = times
-}
-
-// Delay makes the operation take the number of calls before it is done.
-func (s *SimulatedServer) Delay(op Operation, rounds int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.delays == nil {
-		s.delays = map[Operation]int{}
-	}
-	s.delays[op] = rounds
-}
-
-// Switch presses the power button.
-func (s *SimulatedServer) Switch(on bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.on = on
-}
-
-// Disk returns what is installed.
-func (s *SimulatedServer) Disk() Deployment {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.disk
-}
-
-// IsRunning reports whether the server is on and has an image.
-func (s *SimulatedServer) IsRunning() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.on && s.disk.URL != ""
-}
-
-// History returns what was done with the disk, in order: deploy URL, clean mode.
-func (s *SimulatedServer) History() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]string(nil), s.history...)
-}
-
-// progress returns whether this call of the operation fails, or is not done yet. A failed Deploy leaves the server off.
-func (s *SimulatedServer) progress(op Operation) Progress {
-	if n := s.problems[op]; n != 0 {
-		s.problems[op] = n - 1
-		s.begun, s.rounds = "", 0
-		return Progress{Problem: "the simulated server cannot " + string(op)}
-	}
-	if s.begun != op {
-		s.begun, s.rounds = op, 0
-	}
-	s.rounds++
-	if s.rounds <= s.delays[op] {
-		return Progress{}
-	}
-	s.begun, s.rounds = "", 0
-	return Progress{Done: true}
-}
-
-// Register implements Server.
-func (s *SimulatedServer) Register(context.Context) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n := s.problems[Registering]; n != 0 {
-		s.problems[Registering] = n - 1
-		return "the BMC does not answer"
-	}
-	return ""
-}
-
-// Inspect implements Server.
-func (s *SimulatedServer) Inspect(context.Context) (*Hardware, Progress) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := s.progress(Inspecting)
-	details := metal3.HardwareDetails{
-		SystemVendor: metal3.HardwareSystemVendor{Manufacturer: "Example", ProductName: "GPU Server 8"},
-		RAMMebibytes: 2 << 20, CPU: metal3.CPU{Arch: "x86_64", Count: 128},
-	}
-	return &Hardware{HardwareDetails: details, Accelerators: s.Accelerators}, p
-}
-
-// PoweredOn implements Server.
-func (s *SimulatedServer) PoweredOn(context.Context) (bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n := s.problems[Looking]; n != 0 {
-		s.problems[Looking] = n - 1
-		return false, errNoAnswer
-	}
-	return s.on, nil
-}
-
-// SetPower implements Server.
-func (s *SimulatedServer) SetPower(_ context.Context, on bool) Progress {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.on == on {
-		return Progress{Done: true}
-	}
-	p := s.progress(Powering)
-	if p.Done {
-		s.on, p.Done = on, false
-	}
-	return p
-}
-
-// Deploy implements Server.
-func (s *SimulatedServer) Deploy(_ context.Context, d Deployment) Progress {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := s.progress(Deploying)
-	if p.Done {
-		s.disk, s.on = d, true
-		s.history = append(s.history, "deploy "+d.URL)
-	}
-	return p
-}
-
-// Clean implements Server.
-func (s *SimulatedServer) Clean(_ context.Context, mode metal3.AutomatedCleaningMode) Progress {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.on = false // a ramdisk or nothing runs from now on, and never what was installed
-	p := s.progress(Cleaning)
-	if p.Done {
-		s.disk = Deployment{}
-		s.history = append(s.history, "clean "+string(mode))
-	}
-	return p
+// Server is what the operator drives: a server and the service that installs it, which remembers what it does while the operator is away. Every method
+// returns at once.
+type Server interface {
+	// Register makes the server known to the service, and checks the credentials. It is done when they are good.
+	Register(ctx context.Context) Progress
+	// Adopt makes the service know that the server has an image. It is done when it does.
+	Adopt(ctx context.Context) Progress
+	// Inspect returns the hardware. With refresh it begins again when it has ended before. The hardware is nil while it is not known.
+	Inspect(ctx context.Context, refresh bool) (*Hardware, Progress)
+	// Prepare sets up RAID and firmware.
+	Prepare(ctx context.Context) Progress
+	// PoweredOn returns whether the server is on, or nil when the BMC does not know.
+	PoweredOn(ctx context.Context) (*bool, error)
+	// SetPower changes the power. It is done when nothing had to be changed.
+	SetPower(ctx context.Context, power Power) Progress
+	// NeedsServicing reports whether the firmware of an installed server is to be changed.
+	NeedsServicing(ctx context.Context) bool
+	// Service changes the firmware of an installed server.
+	Service(ctx context.Context) Progress
+	// Deploy installs the image of the URL and boots the server with it. It calls begin when it begins, and returns its error.
+	Deploy(ctx context.Context, url string, begin func(context.Context) (Deployment, error)) (Progress, error)
+	// Clean removes what is installed, erases what the mode says, and leaves the server off.
+	Clean(ctx context.Context, mode metal3.AutomatedCleaningMode) Progress
+	// Detach makes the service forget the server, which goes on as it is.
+	Detach(ctx context.Context) Progress
+	// Delete makes the service forget the server.
+	Delete(ctx context.Context) Progress
+	// Health returns what the BMC says of the server.
+	Health(ctx context.Context) Health
+	// HasPowerFailure reports whether the service cannot see or change the power any more.
+	HasPowerFailure(ctx context.Context) bool
 }

@@ -6,25 +6,17 @@ import (
 	"fmt"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
-
-// inspectDisabled is the value of the inspect annotation that asks for no inspection.
-const inspectDisabled = "disabled"
 
 // maxErrors is how many errors of a host that is being deleted are retried.
 const maxErrors = 3
 
 type handler func(*Operator, context.Context, *round) (outcome, error)
 
-// handlers are those of the states of a registered host.
+// handlers are those of the states.
 var handlers = map[metal3.ProvisioningState]handler{
+	metal3.StateNone:                    (*Operator).discover,
+	metal3.StateUnmanaged:               (*Operator).discover,
 	metal3.StateRegistering:             (*Operator).afterRegistration,
 	metal3.StateInspecting:              (*Operator).inspect,
 	metal3.StatePreparing:               (*Operator).prepare,
@@ -40,70 +32,52 @@ var handlers = map[metal3.ProvisioningState]handler{
 
 // runState does what the state of the host asks for.
 func (o *Operator) runState(ctx context.Context, r *round) (outcome, error) {
-	state := r.Status.Provisioning.State
 	if done, ended := o.checkDelay(r); ended {
 		return done, nil
 	}
-	if next, isNew := deletionState(r); isNew {
-		return o.changeState(r, next), nil
+	if next, isNew := o.deletionState(r); isNew {
+		return moveTo(next), nil
 	}
-	if state == metal3.StateNone || state == metal3.StateUnmanaged {
-		return o.discover(r), nil
-	}
-	if done, ended := checkDetached(r); ended {
+	if done, ended := checkDetached(ctx, r); ended {
 		return done, nil
 	}
-	if r.isReadable && state != metal3.StateDeleting {
-		if problem := r.server.Register(ctx); problem != "" {
-			return fail(r, metal3.RegistrationError, problem), nil
-		}
-		if r.Status.ErrorType == metal3.RegistrationError {
-			return clearError(r, metal3.OperationalStatusOK), nil
-		}
+	if done, ended := register(ctx, r); ended {
+		return done, nil
 	}
+	state := r.Status.Provisioning.State
 	run, isKnown := handlers[state]
 	if !isKnown {
-		return outcome{}, fmt.Errorf("the state %q is not known", state)
+		return outcome{}, fmt.Errorf("no handler found for state %q", state)
 	}
 	return run(o, ctx, r)
 }
 
-// discover moves a host to its registration as soon as its BMC is known.
-func (o *Operator) discover(r *round) outcome {
-	switch {
-	case r.HasBMCDetails():
-		return o.changeState(r, metal3.StateRegistering)
-	case r.Status.Provisioning.State == metal3.StateUnmanaged:
-		return wait(unmanagedInterval)
-	}
-	r.Status.OperationalStatus = metal3.OperationalStatusDiscovered
-	return o.changeState(r, metal3.StateUnmanaged)
-}
-
 // checkDelay makes a host wait whose work begins when others have ended.
 func (o *Operator) checkDelay(r *round) (outcome, bool) {
-	isFull := o.o.Capacity != nil && !o.o.Capacity()
-	switch {
-	case r.Status.OperationalStatus == metal3.OperationalStatusDelayed && isFull:
-		return wait(lookInterval), true
-	case r.Status.OperationalStatus == metal3.OperationalStatusDelayed:
-		done := clearError(r, metal3.OperationalStatusOK)
-		return done, true
-	case isFull && (r.NeedsProvisioning() && r.Status.Provisioning.State == metal3.StateAvailable):
-		r.Status.OperationalStatus = metal3.OperationalStatusDelayed
-		return update(lookInterval), true
+	if r.Status.OperationalStatus == metal3.OperationalStatusDelayed {
+		if !o.hasCapacity(r) {
+			return delay(r), true
+		}
+		clearError(r, metal3.OperationalStatusOK)
+		return update(0), true
+	}
+	switch r.Status.Provisioning.State {
+	case metal3.StateInspecting, metal3.StateProvisioning, metal3.StateDeprovisioning:
+		if !o.hasCapacity(r) {
+			return delay(r), true
+		}
 	}
 	return outcome{}, false
 }
 
 // deletionState returns the state to which a deletion moves the host.
-func deletionState(r *round) (metal3.ProvisioningState, bool) {
+func (o *Operator) deletionState(r *round) (metal3.ProvisioningState, bool) {
 	if r.DeletionTimestamp.IsZero() {
 		return "", false
 	}
-	state, givenUp := r.Status.Provisioning.State, r.Status.ErrorType == metal3.RegistrationError && r.Status.ErrorCount > maxErrors
-	if state != metal3.StateDeleting && r.Status.OperationalStatus == metal3.OperationalStatusDetached {
-		return metal3.StateDeleting, !isDeletionDelayed(r)
+	state, isGivenUp := r.Status.Provisioning.State, r.Status.ErrorType == metal3.RegistrationError && r.Status.ErrorCount > maxErrors
+	if state != metal3.StateDeleting && o.isDetached(r) {
+		return metal3.StateDeleting, detachedArguments(r).DeleteAction != metal3.DetachedDeleteActionDelay
 	}
 	switch state {
 	case metal3.StateRegistering, metal3.StateUnmanaged, metal3.StateNone:
@@ -111,31 +85,56 @@ func deletionState(r *round) (metal3.ProvisioningState, bool) {
 	case metal3.StateProvisioning, metal3.StateProvisioned:
 		return metal3.StateDeprovisioning, true
 	case metal3.StateDeprovisioning, metal3.StatePoweringOffBeforeDelete:
-		return metal3.StateDeleting, givenUp
+		return metal3.StateDeleting, isGivenUp
 	case metal3.StateDeleting:
 		return "", false
 	}
 	return metal3.StatePoweringOffBeforeDelete, true
 }
 
-func isDeletionDelayed(r *round) bool {
-	var arguments metal3.DetachedAnnotationArguments
-	err := json.Unmarshal([]byte(r.Annotations[metal3.DetachedAnnotation]), &arguments)
-	return err == nil && arguments.DeleteAction == metal3.DetachedDeleteActionDelay
+// isDetached reports whether a host that is deleted counts as detached. Older releases look at the status alone.
+func (o *Operator) isDetached(r *round) bool {
+	return r.Status.OperationalStatus == metal3.OperationalStatusDetached || o.o.Conditions && hasAnnotation(r, metal3.DetachedAnnotation)
 }
 
-// checkDetached leaves a detached host alone.
-func checkDetached(r *round) (outcome, bool) {
-	_, isDetached := r.Annotations[metal3.DetachedAnnotation]
-	switch r.Status.Provisioning.State {
-	case metal3.StateProvisioned, metal3.StateExternallyProvisioned, metal3.StateAvailable, metal3.StateReady:
-		if isDetached {
-			done := outcome{isDirty: r.Status.OperationalStatus != metal3.OperationalStatusDetached, after: unmanagedInterval}
-			r.Status.OperationalStatus = metal3.OperationalStatusDetached
-			return done, true
+func hasAnnotation(r *round, key string) bool {
+	_, isSet := r.Annotations[key]
+	return isSet
+}
+
+// detachArguments are the arguments of the annotation detached.
+type detachArguments struct {
+	DeleteAction metal3.DetachedDeleteAction `json:"deleteAction,omitempty"`
+	Force        bool                        `json:"force,omitempty"`
+}
+
+// detachedArguments returns those of the host. A value that is no JSON has none.
+func detachedArguments(r *round) detachArguments {
+	var arguments detachArguments
+	if json.Unmarshal([]byte(r.Annotations[metal3.DetachedAnnotation]), &arguments) != nil {
+		return detachArguments{}
+	}
+	return arguments
+}
+
+// checkDetached leaves a detached host alone. A host is detached in the states in which nothing is under way, and in others by force.
+func checkDetached(ctx context.Context, r *round) (outcome, bool) {
+	state := r.Status.Provisioning.State
+	if hasAnnotation(r, metal3.DetachedAnnotation) && state != metal3.StateDeleting {
+		switch state {
+		case metal3.StateProvisioned, metal3.StateExternallyProvisioned, metal3.StateAvailable, metal3.StateReady:
+			return detach(ctx, r), true
+		}
+		if detachedArguments(r).Force {
+			return detach(ctx, r), true
 		}
 	}
-	if r.Status.OperationalStatus != metal3.OperationalStatusDetached || isDetached {
+	if r.Status.ErrorType == metal3.DetachError {
+		clearError(r, metal3.OperationalStatusOK)
+		r.Status.ErrorCount = 0
+		return update(0), true
+	}
+	if r.Status.OperationalStatus != metal3.OperationalStatusDetached {
 		return outcome{}, false
 	}
 	r.Status.OperationalStatus = metal3.OperationalStatusOK
@@ -145,231 +144,85 @@ func checkDetached(r *round) (outcome, bool) {
 	return update(0), true
 }
 
+func detach(ctx context.Context, r *round) outcome {
+	if r.Status.OperationalStatus == metal3.OperationalStatusDetached {
+		return wait(unmanagedInterval)
+	}
+	p := r.server.Detach(ctx)
+	isFailed := r.Status.ErrorType == metal3.DetachError
+	switch {
+	case p.Problem != "":
+		return fail(r, metal3.DetachError, p.Problem)
+	case !p.Done && isFailed:
+		return poll(r)
+	case !p.Done:
+		return wait(pollInterval)
+	case isFailed:
+		clearError(r, metal3.OperationalStatusOK)
+		r.Status.ErrorCount = 0
+	}
+	r.Status.OperationalStatus = metal3.OperationalStatusDetached
+	return update(unmanagedInterval)
+}
+
+// register makes the server known at every look, and ends the look when that is news. Nothing is registered without credentials.
+func register(ctx context.Context, r *round) (outcome, bool) {
+	state := r.Status.Provisioning.State
+	if r.credentials == nil || state == metal3.StateDeleting {
+		return outcome{}, false
+	}
+	secret, s, isDirty := *r.credentials.secret, &r.Status, false
+	if !s.TriedCredentials.Match(secret) {
+		r.UpdateTriedCredentials(secret)
+		isDirty = true
+	}
+	p := r.server.Register(ctx)
+	switch {
+	case p.Problem != "":
+		return fail(r, metal3.RegistrationError, p.Problem), true
+	case !p.Done:
+		done := poll(r)
+		done.isDirty = done.isDirty || isDirty
+		return done, true
+	}
+	if adoptSettings(r) {
+		return update(0), true
+	}
+	isDirty = s.Provisioning.ID == ""
+	if isDirty {
+		s.Provisioning.ID = string(r.UID)
+	}
+	isNew := !s.GoodCredentials.Match(secret)
+	if isNew {
+		r.UpdateGoodCredentials(secret)
+		isDirty = true
+	}
+	if s.ErrorType == metal3.RegistrationError || isNew {
+		// The real one forgets here that the credentials were new: they are written with the next change of the status.
+		isDirty = clearError(r, metal3.OperationalStatusOK).isDirty
+	}
+	return update(0), isDirty
+}
+
+// discover moves a host to its registration as soon as its BMC is known.
+func (o *Operator) discover(_ context.Context, r *round) (outcome, error) {
+	switch {
+	case r.HasBMCDetails():
+		return moveTo(metal3.StateRegistering), nil
+	case r.Status.Provisioning.State == metal3.StateUnmanaged:
+		return wait(unmanagedInterval), nil
+	}
+	r.Status.OperationalStatus = metal3.OperationalStatusDiscovered
+	return moveTo(metal3.StateUnmanaged), nil
+}
+
 func (o *Operator) afterRegistration(_ context.Context, r *round) (outcome, error) {
-	r.Status.ErrorCount, r.Status.OperationalStatus = 0, metal3.OperationalStatusOK
+	r.Status.ErrorCount = 0
 	switch {
 	case r.Spec.ExternallyProvisioned:
-		return o.changeState(r, metal3.StateExternallyProvisioned), nil
+		return moveTo(metal3.StateExternallyProvisioned), nil
 	case r.InspectionDisabled():
-		return o.changeState(r, metal3.StatePreparing), nil
+		return moveTo(metal3.StatePreparing), nil
 	}
-	return o.changeState(r, metal3.StateInspecting), nil
-}
-
-func (o *Operator) inspect(ctx context.Context, r *round) (outcome, error) {
-	found, p := r.server.Inspect(ctx)
-	switch {
-	case p.Problem != "":
-		return fail(r, metal3.InspectionError, p.Problem), nil
-	case !p.Done:
-		done := clearError(r, metal3.OperationalStatusOK)
-		done.after = pollInterval
-		return done, nil
-	}
-	if err := o.writeHardware(ctx, r, found); err != nil {
-		return outcome{}, err
-	}
-	if mode, isSet := r.Annotations[metal3.InspectAnnotationPrefix]; isSet && mode != inspectDisabled {
-		delete(r.Annotations, metal3.InspectAnnotationPrefix)
-		return wait(0), o.patchMetadata(ctx, r)
-	}
-	clearError(r, metal3.OperationalStatusOK)
-	r.Status.HardwareDetails, r.Status.ErrorCount = &found.HardwareDetails, 0
-	return o.changeState(r, metal3.StatePreparing), nil
-}
-
-// writeHardware writes the HardwareData of the host, which has its name.
-func (o *Operator) writeHardware(ctx context.Context, r *round, found *Hardware) error {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(found)
-	if err != nil {
-		return err
-	}
-	data := &unstructured.Unstructured{}
-	data.SetGroupVersionKind(metal3.GroupVersion.WithKind("HardwareData"))
-	data.SetNamespace(r.Namespace)
-	data.SetName(r.Name)
-	_, err = controllerutil.CreateOrUpdate(ctx, o.o.Client, data, func() error {
-		if err := unstructured.SetNestedMap(data.Object, fields, "spec", "hardware"); err != nil {
-			return err
-		}
-		return controllerutil.SetControllerReference(r.BareMetalHost, data, o.o.Client.Scheme())
-	})
-	return err
-}
-
-func (o *Operator) prepare(_ context.Context, r *round) (outcome, error) {
-	r.Status.ErrorCount = 0
-	return o.changeState(r, metal3.StateAvailable), nil
-}
-
-// manageAvailable begins an installation that is asked for, unless it has failed too often, and otherwise sees to the power.
-func (o *Operator) manageAvailable(ctx context.Context, r *round) (outcome, error) {
-	if r.Spec.ExternallyProvisioned {
-		return o.changeState(r, metal3.StateExternallyProvisioned), nil
-	}
-	if mode, isSet := r.Annotations[metal3.InspectAnnotationPrefix]; isSet && mode != inspectDisabled {
-		return o.changeState(r, metal3.StateInspecting), nil
-	}
-	if r.Spec.Image == nil {
-		o.forgetFailures(r)
-	}
-	switch {
-	case r.NeedsProvisioning() && o.hasFailedTooOften(r):
-		return wait(lookInterval), nil // the error stays, and the power is left as it is
-	case r.NeedsProvisioning():
-		clearError(r, metal3.OperationalStatusOK)
-		return o.changeState(r, metal3.StateProvisioning), nil
-	}
-	return o.managePower(ctx, r)
-}
-
-// hasFailedTooOften reports whether the installation of the image that the spec names has failed as often as it is tried. Another image, or
-// none, begins the count again.
-func (o *Operator) hasFailedTooOften(r *round) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	f := o.failed[r.UID]
-	return r.Spec.Image != nil && f.url == r.Spec.Image.URL && f.count >= o.o.Retries
-}
-
-func (o *Operator) countFailure(r *round) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	f := o.failed[r.UID]
-	if f.url != r.Spec.Image.URL {
-		f = failures{url: r.Spec.Image.URL}
-	}
-	f.count++
-	o.failed[r.UID] = f
-}
-
-func (o *Operator) forgetFailures(r *round) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.failed, r.UID)
-}
-
-// hasOtherImage reports whether the spec no longer asks for what was installed, or for anything.
-func hasOtherImage(r *round) bool {
-	image, installed := r.Spec.Image, r.Status.Provisioning.Image.URL
-	return image == nil || image.URL == "" || installed != "" && image.URL != installed
-}
-
-func (o *Operator) provision(ctx context.Context, r *round) (outcome, error) {
-	if r.Status.ErrorType != "" || hasOtherImage(r) {
-		return o.changeState(r, metal3.StateDeprovisioning), nil
-	}
-	deployment, err := o.deployment(ctx, r)
-	if err != nil {
-		return outcome{}, err // it is tried again, and the status does not say so
-	}
-	p := r.server.Deploy(ctx, deployment)
-	switch {
-	case p.Problem != "":
-		o.countFailure(r)
-		return fail(r, metal3.ProvisioningError, p.Problem), nil
-	case !p.Done:
-		done := clearError(r, metal3.OperationalStatusOK)
-		done.after = pollInterval
-		return done, nil
-	}
-	if isRemoved, err := o.removeReboot(ctx, r); isRemoved || err != nil {
-		return wait(0), err
-	}
-	o.forgetFailures(r)
-	r.Status.Provisioning.Image, r.Status.ErrorCount = *r.Spec.Image, 0
-	return o.changeState(r, metal3.StateProvisioned), nil
-}
-
-// deployment reads the Secrets of the config drive.
-func (o *Operator) deployment(ctx context.Context, r *round) (Deployment, error) {
-	d := Deployment{URL: r.Spec.Image.URL, Checksum: string(r.Spec.Image.ChecksumType) + ":" + r.Spec.Image.Checksum, Format: ptr.Deref(r.Spec.Image.DiskFormat, "raw")}
-	for _, part := range []struct {
-		ref  *corev1.SecretReference
-		key  string
-		into *[]byte
-	}{{r.Spec.UserData, "userData", &d.UserData}, {r.Spec.NetworkData, "networkData", &d.NetworkData}, {r.Spec.MetaData, "metaData", &d.MetaData}} {
-		if part.ref == nil {
-			continue
-		}
-		secret, err := o.secret(ctx, r, part.ref)
-		if err != nil {
-			return d, err
-		}
-		*part.into = secret.Data[part.key]
-		if len(*part.into) == 0 {
-			*part.into = secret.Data["value"]
-		}
-	}
-	return d, nil
-}
-
-func (o *Operator) manageProvisioned(ctx context.Context, r *round) (outcome, error) {
-	if hasOtherImage(r) {
-		return o.changeState(r, metal3.StateDeprovisioning), nil
-	}
-	return o.managePower(ctx, r)
-}
-
-func (o *Operator) manageExternal(ctx context.Context, r *round) (outcome, error) {
-	if !r.Spec.ExternallyProvisioned {
-		if r.Spec.Image != nil {
-			r.Status.Provisioning.Image = *r.Spec.Image
-		}
-		return o.changeState(r, metal3.StateProvisioned), nil
-	}
-	return o.managePower(ctx, r)
-}
-
-func (o *Operator) deprovision(ctx context.Context, r *round) (outcome, error) {
-	p := r.server.Clean(ctx, r.Spec.AutomatedCleaningMode)
-	isDeleted := !r.DeletionTimestamp.IsZero()
-	switch {
-	case p.Problem != "":
-		done := fail(r, metal3.ProvisioningError, p.Problem)
-		if isDeleted && r.Status.ErrorCount > maxErrors {
-			return o.changeState(r, metal3.StatePoweringOffBeforeDelete), nil
-		}
-		return done, nil
-	case !p.Done:
-		done := outcome{}
-		if !o.hasFailedTooOften(r) {
-			done = clearError(r, metal3.OperationalStatusOK)
-		}
-		done.after = pollInterval
-		return done, nil
-	}
-	if isRemoved, err := o.removeReboot(ctx, r); isRemoved || err != nil {
-		return wait(0), err
-	}
-	r.Status.Provisioning.Image, r.Status.ErrorCount = metal3.Image{}, 0
-	if isDeleted {
-		return o.changeState(r, metal3.StatePoweringOffBeforeDelete), nil
-	}
-	return o.changeState(r, metal3.StateAvailable), nil
-}
-
-func (o *Operator) powerOffBeforeDelete(ctx context.Context, r *round) (outcome, error) {
-	if !r.Spec.DisablePowerOff {
-		p := r.server.SetPower(ctx, false)
-		if p.Problem != "" {
-			done := fail(r, metal3.PowerManagementError, p.Problem)
-			if r.Status.ErrorCount <= maxErrors {
-				return done, nil
-			}
-		} else if !p.Done {
-			return wait(pollInterval), nil
-		}
-	}
-	r.Status.PoweredOn = false
-	return o.changeState(r, metal3.StateDeleting), nil
-}
-
-func (o *Operator) finishDeletion(ctx context.Context, r *round) (outcome, error) {
-	controllerutil.RemoveFinalizer(r.BareMetalHost, metal3.BareMetalHostFinalizer)
-	err := o.patchMetadata(ctx, r)
-	if apierrors.IsConflict(err) {
-		return wait(0), nil
-	}
-	return wait(-1), client.IgnoreNotFound(err)
+	return moveTo(metal3.StateInspecting), nil
 }

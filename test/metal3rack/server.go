@@ -3,8 +3,8 @@ package metal3rack
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,12 +20,26 @@ import (
 // attemptLimit is longer than any operation on a server.
 const attemptLimit = time.Hour
 
-// server is a server of the rack as the baremetal-operator drives it. It implements baremetaloperator.Server.
+var errNotRegistered = errors.New("the server was never registered")
+
+// server is a server of the rack as the baremetal-operator drives it. It implements baremetaloperator.Server. It remembers, as Ironic does, the credentials
+// with which it was registered, and what is under way and installed, also while the operator is stopped.
 type server struct {
+	baremetaloperator.Faults
 	site   *Site
 	server *rack.Server
 
 	mu sync.Mutex
+	// credentials are those of the last registration.
+	credentials map[string][]byte
+	// installed is the URL of the image of the installation that has ended; empty: none has since the last cleaning.
+	installed string
+	// isClean is true when nothing was begun on the disk since the last cleaning.
+	isClean bool
+	// deployment is what is being installed.
+	deployment baremetaloperator.Deployment
+	// inventory is what the last inspection found.
+	inventory *hardware.Inventory
 	// work is what is under way on the server; nil: nothing.
 	work   *work
 	number int64
@@ -41,32 +55,59 @@ type work struct {
 	attempt hardware.Attempt
 }
 
-// host returns the server with the credentials of the Secret that its BareMetalHost names.
-func (s *server) host(ctx context.Context) (hardware.Host, error) {
-	secret := &corev1.Secret{}
-	key := client.ObjectKey{Namespace: s.site.options.Namespace, Name: s.server.Name() + "-bmc"}
-	if err := s.site.client.Get(ctx, key, secret); err != nil {
-		return hardware.Host{}, fmt.Errorf("read the credentials of the BMC: %w", err)
+// host returns the server with the credentials of its registration.
+func (s *server) host() (hardware.Host, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.credentials == nil {
+		return hardware.Host{}, errNotRegistered
 	}
 	return hardware.Host{
-		UID: s.server.UUID(), Namespace: key.Namespace, Name: s.server.Name(), BootMAC: s.server.BootMAC(),
+		UID: s.server.UUID(), Namespace: s.site.options.Namespace, Name: s.server.Name(), BootMAC: s.server.BootMAC(),
 		BMC: hardware.Endpoint{
 			Address: s.server.BMCAddress(), SystemPath: s.server.SystemPath(), CABundle: s.site.options.Rack.CA(),
-			Username: string(secret.Data["username"]), Password: string(secret.Data["password"]),
+			Username: string(s.credentials["username"]), Password: string(s.credentials["password"]),
 		},
 	}, nil
 }
 
+// readCredentials reads the Secret of the BMC.
+func (s *server) readCredentials(ctx context.Context) error {
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: s.site.options.Namespace, Name: secretName(s.server)}
+	if err := s.site.client.Get(ctx, key, secret); err != nil {
+		return fmt.Errorf("read the credentials of the BMC: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.credentials = secret.Data
+	return nil
+}
+
+func secretName(server *rack.Server) string { return server.Name() + "-bmc" }
+
 // Register implements baremetaloperator.Server.
-func (s *server) Register(ctx context.Context) string {
-	host, err := s.host(ctx)
+func (s *server) Register(ctx context.Context) baremetaloperator.Progress {
+	if p := s.Next(baremetaloperator.Registering); !p.Done {
+		return p
+	}
+	err := s.readCredentials(ctx)
+	if err == nil {
+		_, err = s.observe(ctx)
+	}
+	if err != nil && !isPassing(err) {
+		return baremetaloperator.Progress{Problem: err.Error()}
+	}
+	return baremetaloperator.Progress{Done: true}
+}
+
+// observe asks the BMC.
+func (s *server) observe(ctx context.Context) (hardware.Observation, error) {
+	host, err := s.host()
 	if err != nil {
-		return err.Error()
+		return hardware.Observation{}, err
 	}
-	if _, err := s.site.installer.Observe(ctx, host); err != nil && !isPassing(err) {
-		return err.Error()
-	}
-	return ""
+	return s.site.installer.Observe(ctx, host)
 }
 
 // isPassing reports whether the error of a BMC ends by itself.
@@ -75,70 +116,56 @@ func isPassing(err error) bool {
 	return kind == hardware.Busy || kind == hardware.SessionsExhausted
 }
 
-// Inspect implements baremetaloperator.Server.
-func (s *server) Inspect(ctx context.Context) (*baremetaloperator.Hardware, baremetaloperator.Progress) {
-	seen, progress := s.advance(ctx, "inspect", func(host hardware.Host, attempt hardware.Attempt) error {
-		return s.site.installer.Inspect(ctx, host, attempt, hardware.InspectByAgent)
-	})
-	if !progress.Done || seen.Inventory == nil {
-		return nil, progress
-	}
-	return &baremetaloperator.Hardware{HardwareDetails: hardwareDetails(*seen.Inventory, s.server.BootMAC())}, progress
-}
-
-// PoweredOn implements baremetaloperator.Server.
-func (s *server) PoweredOn(ctx context.Context) (bool, error) {
-	host, err := s.host(ctx)
-	if err != nil {
-		return false, err
-	}
-	seen, err := s.site.installer.Observe(ctx, host)
-	return seen.Power != hardware.PowerOff, err
-}
-
-// SetPower implements baremetaloperator.Server.
-func (s *server) SetPower(ctx context.Context, on bool) baremetaloperator.Progress {
-	host, err := s.host(ctx)
-	if err != nil {
-		return baremetaloperator.Progress{Problem: err.Error()}
-	}
-	desired := hardware.PowerOff
-	if on {
-		desired = hardware.PowerOn
-	}
-	seen, err := s.site.installer.Observe(ctx, host)
-	if err == nil && seen.Power == desired {
-		s.setChange(hardware.PowerChange{})
-		return baremetaloperator.Progress{Done: true}
-	}
-	if err == nil {
-		err = s.site.installer.SetPower(ctx, host, s.setChange(hardware.PowerChange{Desired: desired, Graceful: true}))
-	}
-	if err != nil && !isPassing(err) {
-		return baremetaloperator.Progress{Problem: err.Error()}
-	}
-	return baremetaloperator.Progress{}
-}
-
-// setChange returns the change of power with the time at which it was first wanted.
-func (s *server) setChange(change hardware.PowerChange) hardware.PowerChange {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.power.Desired != change.Desired {
-		s.power = change
-		s.power.Since = time.Now()
-	}
-	return s.power
-}
-
 // Deploy implements baremetaloperator.Server.
-func (s *server) Deploy(ctx context.Context, d baremetaloperator.Deployment) baremetaloperator.Progress {
-	s.site.store.setDrive(s.server.UUID(), hardware.ConfigDrive{UserData: d.UserData, NetworkData: d.NetworkData, MetaData: d.MetaData})
-	s.beginDeploy(d.MetaData)
-	_, progress := s.advance(ctx, "deploy "+d.URL, func(host hardware.Host, attempt hardware.Attempt) error {
+func (s *server) Deploy(ctx context.Context, url string, begin func(context.Context) (baremetaloperator.Deployment, error)) (baremetaloperator.Progress, error) {
+	name := string(baremetaloperator.Deploying) + " " + url
+	if s.isInstalled(url) {
+		return baremetaloperator.Progress{Done: true}, nil
+	}
+	if !s.isUnderWay(name) {
+		d, err := begin(ctx)
+		if err != nil {
+			return baremetaloperator.Progress{}, err
+		}
+		s.site.store.setDrive(s.server.UUID(), hardware.ConfigDrive{UserData: d.UserData, NetworkData: d.NetworkData, MetaData: d.MetaData})
+		s.beginDeploy(d)
+	}
+	if p := s.Next(baremetaloperator.Deploying); !p.Done {
+		return p, nil
+	}
+	d := s.begun()
+	_, progress := s.advance(ctx, name, func(host hardware.Host, attempt hardware.Attempt) error {
 		return s.site.installer.Install(ctx, host, attempt, hardware.InstallSpec{Image: hardware.Image{URL: d.URL, Checksum: d.Checksum, Format: d.Format}})
 	})
-	return progress
+	if progress.Done {
+		s.setInstalled(url, false)
+	}
+	return progress, nil
+}
+
+func (s *server) isInstalled(url string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.installed == url && s.work == nil
+}
+
+func (s *server) setInstalled(url string, isClean bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.installed, s.isClean = url, isClean
+}
+
+func (s *server) begun() baremetaloperator.Deployment {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.deployment
+}
+
+// needsCleaning reports whether anything was begun on the disk since the last cleaning.
+func (s *server) needsCleaning() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.isClean
 }
 
 // Clean implements baremetaloperator.Server.
@@ -147,25 +174,37 @@ func (s *server) Clean(ctx context.Context, mode metal3.AutomatedCleaningMode) b
 	if mode == metal3.CleaningModeDisabled {
 		erase = hardware.EraseNone
 	}
-	name := "clean " + string(mode)
+	name := string(baremetaloperator.Cleaning) + " " + string(mode)
+	if !s.needsCleaning() {
+		return baremetaloperator.Progress{Done: true}
+	}
 	if node := s.server.State().Node; node != "" && !s.isUnderWay(name) {
 		s.site.violate("host %s was to be cleaned while its server ran node %s", s.server.Name(), node)
+	}
+	if p := s.Next(baremetaloperator.Cleaning); !p.Done {
+		return p
 	}
 	_, progress := s.advance(ctx, name, func(host hardware.Host, attempt hardware.Attempt) error {
 		return s.site.installer.Erase(ctx, host, attempt, erase)
 	})
-	if progress.Done && erase == hardware.EraseMetadata {
-		s.setOwner("")
+	if progress.Done {
+		s.setInstalled("", true)
+		if erase == hardware.EraseMetadata {
+			s.setOwner("")
+		}
 	}
 	return progress
 }
 
 // beginDeploy notes a violation where the disk has what was installed for another Machine.
-func (s *server) beginDeploy(metaData []byte) {
+func (s *server) beginDeploy(d baremetaloperator.Deployment) {
+	s.mu.Lock()
+	s.deployment, s.installed, s.isClean = d, "", false
+	s.mu.Unlock()
 	var node struct {
 		Name string `json:"local-hostname"`
 	}
-	if err := json.Unmarshal(metaData, &node); err != nil {
+	if err := json.Unmarshal(d.MetaData, &node); err != nil {
 		s.site.violate("host %s is installed with meta data that is no JSON: %v", s.server.Name(), err)
 		return
 	}
@@ -190,7 +229,7 @@ func (s *server) isUnderWay(name string) bool {
 
 // advance calls do for the attempt of the operation, and returns how far it is. Another operation begins another attempt.
 func (s *server) advance(ctx context.Context, name string, do func(hardware.Host, hardware.Attempt) error) (hardware.Observation, baremetaloperator.Progress) {
-	host, err := s.host(ctx)
+	host, err := s.host()
 	if err != nil {
 		return hardware.Observation{}, baremetaloperator.Progress{Problem: err.Error()}
 	}
@@ -230,27 +269,4 @@ func (s *server) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.work = nil
-}
-
-const (
-	bytesPerMiB = 1 << 20
-	// mbpsPerGbps: network speeds are decimal.
-	mbpsPerGbps = 1000
-)
-
-// hardwareDetails returns what Metal3's inspection says of a server. GPUs are not part of it.
-func hardwareDetails(found hardware.Inventory, bootMAC string) metal3.HardwareDetails {
-	out := metal3.HardwareDetails{
-		SystemVendor: metal3.HardwareSystemVendor{Manufacturer: found.Manufacturer, ProductName: found.Model, SerialNumber: found.SerialNumber},
-		Firmware:     metal3.Firmware{BIOS: metal3.BIOS{Version: found.BIOSVersion}},
-		RAMMebibytes: int(found.MemoryBytes / bytesPerMiB),
-		CPU:          metal3.CPU{Arch: found.Architecture, Model: found.CPUModel, Count: found.CPUThreads},
-	}
-	for _, nic := range found.NICs {
-		out.NIC = append(out.NIC, metal3.NIC{Name: nic.Name, MAC: nic.MAC, SpeedGbps: nic.SpeedMbps / mbpsPerGbps, PXE: strings.EqualFold(nic.MAC, bootMAC)})
-	}
-	for _, disk := range found.Disks {
-		out.Storage = append(out.Storage, metal3.Storage{Name: disk.Name, Model: disk.Model, SerialNumber: disk.SerialNumber, WWN: disk.WWN, SizeBytes: metal3.Capacity(disk.SizeBytes)})
-	}
-	return out
 }

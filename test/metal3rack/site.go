@@ -18,17 +18,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/controllers/hardware/direct"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 	"github.com/ingot-dev/ingot/controllers/hardware/redfish"
-	"github.com/ingot-dev/ingot/test/baremetaloperator"
 	"github.com/ingot-dev/ingot/test/rack"
 )
 
@@ -55,20 +49,21 @@ type Options struct {
 // Site is a running baremetal-operator with its installer.
 type Site struct {
 	options   Options
+	scheme    *runtime.Scheme
 	client    client.Client
 	store     *store
 	bmcs      *redfish.Client
 	installer *direct.Installer
 	servers   map[types.NamespacedName]*server
 	boot      *http.Server
-	cancel    context.CancelFunc
+	// bootEnded receives the error with which the boot service ends.
+	bootEnded chan error
 
 	mu sync.Mutex
 	// violations is what must not happen to a host, and did.
 	violations []string
-
-	// ended receives the errors with which the boot service and the operator end.
-	ended chan error
+	// operator is the process of the baremetal-operator; nil: it is stopped.
+	operator *process
 }
 
 // Start starts the site. It runs until Stop is called.
@@ -79,21 +74,26 @@ func Start(ctx context.Context, options Options) (*Site, error) {
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Site{options: options, store: newStore(options.Namespace, options.Rack.Servers()), servers: map[types.NamespacedName]*server{}, ended: make(chan error, 2)}
+	s := &Site{options: options, store: newStore(options.Namespace, options.Rack.Servers()), servers: map[types.NamespacedName]*server{}, bootEnded: make(chan error, 1)}
 	for _, one := range options.Rack.Servers() {
 		s.servers[types.NamespacedName{Namespace: options.Namespace, Name: one.Name()}] = &server{site: s, server: one}
 	}
 	s.bmcs = redfish.New(redfish.Options{})
 	s.installer = direct.New(direct.Options{BMCs: s.bmcs, Store: s.store})
-	manager, err := s.newOperator()
-	if err != nil {
+	s.scheme = runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(s.scheme), metal3.AddToScheme(s.scheme)); err != nil {
 		return nil, err
+	}
+	var err error
+	if s.client, err = client.New(options.Config, client.Options{Scheme: s.scheme}); err != nil {
+		return nil, fmt.Errorf("make a client of the baremetal-operator: %w", err)
 	}
 	if err := s.startBootService(ctx); err != nil {
 		return nil, err
 	}
-	ctx, s.cancel = context.WithCancel(ctx)
-	go func() { s.ended <- manager.Start(ctx) }()
+	if err := s.StartOperator(ctx); err != nil {
+		return nil, errors.Join(err, s.boot.Close())
+	}
 	return s, nil
 }
 
@@ -115,59 +115,8 @@ func (s *Site) startBootService(ctx context.Context) error {
 		return fmt.Errorf("start the boot service: %w", err)
 	}
 	s.boot = &http.Server{Handler: service, ReadHeaderTimeout: 10 * time.Second}
-	go func() { s.ended <- s.boot.Serve(listener) }()
+	go func() { s.bootEnded <- s.boot.Serve(listener) }()
 	return nil
-}
-
-// newOperator returns a manager with the baremetal-operator.
-func (s *Site) newOperator() (ctrl.Manager, error) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), metal3.AddToScheme(scheme)); err != nil {
-		return nil, err
-	}
-	var err error
-	if s.client, err = client.New(s.options.Config, client.Options{Scheme: scheme}); err != nil {
-		return nil, fmt.Errorf("make a client of the baremetal-operator: %w", err)
-	}
-	manager, err := ctrl.NewManager(s.options.Config, ctrl.Options{
-		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{s.options.Namespace: {}}},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("make the manager of the baremetal-operator: %w", err)
-	}
-	operator := baremetaloperator.New(baremetaloperator.Options{Client: s.client, Server: s.server, Conditions: s.options.Conditions})
-	isNameTaken := true // another site of the same process
-	err = ctrl.NewControllerManagedBy(manager).For(&metal3.BareMetalHost{}).Named("baremetal-operator").
-		WithOptions(controller.Options{MaxConcurrentReconciles: len(s.servers), SkipNameValidation: &isNameTaken}).
-		Complete(reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-			result, err := operator.Reconcile(ctx, request)
-			if err != nil && ctx.Err() == nil {
-				s.options.Log.Info("the baremetal-operator looks again", "host", request.Name, "err", err)
-			}
-			return s.scale(result), err
-		}))
-	if err != nil {
-		return nil, fmt.Errorf("set up the baremetal-operator: %w", err)
-	}
-	return manager, nil
-}
-
-func (s *Site) server(key types.NamespacedName) baremetaloperator.Server {
-	if one := s.servers[key]; one != nil {
-		return one
-	}
-	return nil
-}
-
-// shortestWait keeps a fast site from looking at a host without a pause.
-const shortestWait = 100 * time.Millisecond
-
-// scale divides the time until the next look by the speed of the site.
-func (s *Site) scale(result reconcile.Result) reconcile.Result {
-	if result.RequeueAfter > shortestWait {
-		result.RequeueAfter = max(shortestWait, time.Duration(float64(result.RequeueAfter)/s.options.Speed))
-	}
-	return result
 }
 
 func (s *Site) violate(format string, args ...any) {
@@ -197,12 +146,9 @@ func (s *Site) Stop() error {
 	if s == nil {
 		return nil
 	}
-	s.cancel()
-	err := s.boot.Close()
-	for range cap(s.ended) {
-		if ended := <-s.ended; !errors.Is(ended, http.ErrServerClosed) {
-			err = errors.Join(err, ended)
-		}
+	err := errors.Join(s.StopOperator(), s.boot.Close())
+	if ended := <-s.bootEnded; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, ended)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
