@@ -68,33 +68,32 @@ func TestTheEraseOfTheProviderIsPassedOnAndWrittenDown(t *testing.T) {
 }
 
 // TestAHostWhoseRollFailedIsNoOtherTenants rolls without an erase, has the next installation fail as often as it is tried, and releases the host, on which
-// nothing is installed any more that its operator would clean.
+// nothing is installed any more that its operator would clean. An operator without conditions has no limit of tries.
 func TestAHostWhoseRollFailedIsNoOtherTenants(t *testing.T) {
-	forEachRelease(t, func(t *testing.T, r *metal3Rig) {
-		r.setErase(v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseMetadata, AllowMetadataBetweenTenants: true})
-		next := r.addRevision(2, "1.37.0")
-		r.ready()
-		r.servers["server-00"].Fail(baremetaloperator.Deploying, -1)
-		r.want(r.namespace, next)
-		r.until("the operator has given up", func() bool {
-			h := r.bareHost("server-00")
-			return h.Status.Provisioning.State == metal3.StateAvailable && h.Status.ErrorType == metal3.ProvisioningError && h.Spec.Image != nil
-		})
-		r.servers["server-00"].Fail(baremetaloperator.Deploying, 0)
-		if err := server.Client.Delete(t.Context(), r.machine(r.namespace)); err != nil {
-			t.Fatal(err)
-		}
-		r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
+	r := newMetal3Rig(t, true)
+	r.setErase(v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseMetadata, AllowMetadataBetweenTenants: true})
+	next := r.addRevision(2, "1.37.0")
+	r.ready()
+	r.servers["server-00"].Fail(baremetaloperator.Deploying, -1)
+	r.want(r.namespace, next)
+	r.until("the operator has given up", func() bool {
 		h := r.bareHost("server-00")
-		if history := r.servers["server-00"].History(); history[len(history)-1] != "clean disabled" || h.Annotations[v1alpha1.AnnotationLastErase] != "None" || h.Spec.AutomatedCleaningMode != metal3.CleaningModeMetadata {
-			t.Errorf("the disk went through %v, the host says that its last erase was %q, and its cleaning mode is %s", history, h.Annotations[v1alpha1.AnnotationLastErase], h.Spec.AutomatedCleaningMode)
-		}
-		r.awaitHostEvent("server-00", v1alpha1.ReasonEraseNotProven, "was returned without an erase")
-		r.annotate("server-00", placement.AnnotationLastTenant, "other/other")
-		r.addMachine(r.namespace)
-		management.Eventually(t, "the host is passed over", func() bool {
-			return strings.Contains(r.condition(r.namespace, v1alpha1.ConditionClaimed).Message, "1 not erased since another tenant")
-		})
+		return h.Status.Provisioning.State == metal3.StateAvailable && h.Status.ErrorType == metal3.ProvisioningError && h.Spec.Image != nil
+	})
+	r.servers["server-00"].Fail(baremetaloperator.Deploying, 0)
+	if err := server.Client.Delete(t.Context(), r.machine(r.namespace)); err != nil {
+		t.Fatal(err)
+	}
+	r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
+	h := r.bareHost("server-00")
+	if history := r.servers["server-00"].History(); history[len(history)-1] != "clean disabled" || h.Annotations[v1alpha1.AnnotationLastErase] != "None" || h.Spec.AutomatedCleaningMode != metal3.CleaningModeMetadata {
+		t.Errorf("the disk went through %v, the host says that its last erase was %q, and its cleaning mode is %s", history, h.Annotations[v1alpha1.AnnotationLastErase], h.Spec.AutomatedCleaningMode)
+	}
+	r.awaitHostEvent("server-00", v1alpha1.ReasonEraseNotProven, "was returned without an erase")
+	r.annotate("server-00", placement.AnnotationLastTenant, "other/other")
+	r.addMachine(r.namespace)
+	management.Eventually(t, "the host is passed over", func() bool {
+		return strings.Contains(r.condition(r.namespace, v1alpha1.ConditionClaimed).Message, "1 not erased since another tenant")
 	})
 }
 

@@ -60,7 +60,12 @@ func testEveryDeath(t *testing.T, k kind) {
 	}
 	s, ctx := newTestbed(t, k), context.Background()
 	sum := newSummary()
-	for _, name := range slices.Sorted(maps.Keys(k.scenarios)) {
+	stories := slices.Sorted(maps.Keys(k.scenarios))
+	// With the first Machine the manager writes what is written once for a site: those requests would be points that no later run has.
+	if first := s.run(ctx, k.scenarios[stories[0]], point{story: stories[0]}); first.err != nil {
+		t.Fatalf("%s, for the first time: %v", stories[0], first.err)
+	}
+	for _, name := range stories {
 		undisturbed := s.run(ctx, k.scenarios[name], point{story: name})
 		if undisturbed.err != nil {
 			t.Fatalf("%s, undisturbed: %v", name, undisturbed.err)
