@@ -90,7 +90,7 @@ const (
 	// has not requested it to be on since.
 	AnnotationPowerOff = "ingot.dev/power-off"
 	// AnnotationLastErase on a BareMetalHost of a metal3 provider is which erase (None or Metadata) ran when its last installation was removed. It is
-	// absent while there is an installation, and where nobody knows.
+	// absent where nobody knows. While there is an installation it is absent too, or it is None still because something earlier was not erased.
 	AnnotationLastErase = "ingot.dev/last-erase"
 	// AnnotationCleaningMode on a BareMetalHost of a metal3 provider is the spec.automatedCleaningMode that it gets back when a roll has ended or, where its
 	// NodeProvider asks for no erase, when the host is returned.

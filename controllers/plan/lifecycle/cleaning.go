@@ -60,7 +60,7 @@ func BeginErase(h *metal3.BareMetalHost, policy *v1alpha1.ErasePolicy) {
 	wasSetAside := isCleaningSetAside(h)
 	PassOnErase(h, policy)
 	switch state := h.Status.Provisioning.State; {
-	case state == metal3.StateProvisioned, state == metal3.StateProvisioning && !wasSetAside:
+	case state == metal3.StateProvisioned, state == metal3.StateProvisioning && !wasSetAside && !isUnerased(h):
 		setLastErase(h, eraseOf(h))
 	case wasSetAside:
 		setLastErase(h, v1alpha1.EraseNone)
@@ -86,8 +86,19 @@ func setLastErase(h *metal3.BareMetalHost, mode v1alpha1.EraseMode) {
 	metav1.SetMetaDataAnnotation(&h.ObjectMeta, v1alpha1.AnnotationLastErase, string(mode))
 }
 
-// ForgetErase removes the proof of an erase from a host that is installed.
-func ForgetErase(h *metal3.BareMetalHost) { delete(h.Annotations, v1alpha1.AnnotationLastErase) }
+// ForgetErase removes the proof of an erase from a host that is installed. That nothing was erased stays until an installation that has succeeded is
+// removed. Without it: a host comes back from a roll as it was, the next Machine of the same tenant claims it and is deleted before the installer has begun, nothing is
+// cleaned, and the host says that it was.
+func ForgetErase(h *metal3.BareMetalHost) {
+	if !isUnerased(h) {
+		delete(h.Annotations, v1alpha1.AnnotationLastErase)
+	}
+}
+
+// isUnerased reports whether the host says that its disks have what an earlier Machine left there.
+func isUnerased(h *metal3.BareMetalHost) bool {
+	return h.Annotations[v1alpha1.AnnotationLastErase] == string(v1alpha1.EraseNone)
+}
 
 func eraseOf(h *metal3.BareMetalHost) v1alpha1.EraseMode {
 	if h.Spec.AutomatedCleaningMode == metal3.CleaningModeDisabled {

@@ -156,6 +156,27 @@ func TestAHostThatIsReleasedInARollIsNoOtherTenantsUnlessItIsCleaned(t *testing.
 	}
 }
 
+// TestWhatAnEarlierMachineLeftIsNoOtherTenantsBeforeItIsCleaned has the host claimed twice by one tenant. The second Machine is deleted while its
+// installation is tried, and after it.
+func TestWhatAnEarlierMachineLeftIsNoOtherTenantsBeforeItIsCleaned(t *testing.T) {
+	for _, isInstalled := range []bool{false, true} {
+		h := newCleanedHost(t, metal3.CleaningModeMetadata, &v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseMetadata})
+		h.deprovisionForRoll()
+		h.clean()
+		h.release()
+		PassOnErase(h.host, h.policy)
+		h.requestNext(metal3.StateProvisioning)
+		if isInstalled {
+			h.install()
+		}
+		h.f.Machine.Status.Phase = v1alpha1.MachineReleasing
+		h.release()
+		if h.isOtherTenants() != isInstalled {
+			t.Errorf("installed in between: %t; another tenant gets the host: %t, with annotations %v", isInstalled, !isInstalled, h.host.Annotations)
+		}
+	}
+}
+
 // TestARollErasesOnlyWhereThePolicySaysSo deletes the Machine when the host is deprovisioned for its next image, and when that is installed.
 func TestARollErasesOnlyWhereThePolicySaysSo(t *testing.T) {
 	const metadata, none = v1alpha1.EraseMetadata, v1alpha1.EraseNone
