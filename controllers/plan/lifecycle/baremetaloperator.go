@@ -30,6 +30,11 @@ func (h *Host) isPowerManaged() bool { return slices.Contains(powerStates, h.Sta
 // The annotation proves it only in a state in which the operator looks at the power, and a request to power off is sent only in such a state: without
 // that, the operator ends an installation, writes provisioned with the power of before, and the server runs although its status says that it is off.
 func (h *Host) isPowerCurrent() bool {
+	return h.hasOperatorSeenSpec() && h.PowerOffRequested && !h.RebootRequested
+}
+
+// hasOperatorSeenSpec reports whether the operator looks at the power, and has observed the spec where it says what it has observed.
+func (h *Host) hasOperatorSeenSpec() bool {
 	if !h.isPowerManaged() || h.isSetAside() || h.isUnreachable() {
 		return false
 	}
@@ -37,10 +42,7 @@ func (h *Host) isPowerCurrent() bool {
 	case metal3.OperationalStatusDelayed, metal3.OperationalStatusDetached, metal3.OperationalStatusServicing:
 		return false
 	}
-	if h.ObservedGeneration != nil && *h.ObservedGeneration < h.Generation {
-		return false
-	}
-	return h.PowerOffRequested && !h.RebootRequested
+	return h.ObservedGeneration == nil || *h.ObservedGeneration >= h.Generation
 }
 
 // isUnreachable reports whether the host has an error with which a baremetal-operator does not look at its power.
@@ -69,10 +71,11 @@ func (f Facts) hostError() string {
 // isSetAside reports whether a person keeps the baremetal-operator away from the host.
 func (h *Host) isSetAside() bool { return h.Paused || h.Detached }
 
-// hasOldPowerError reports whether the error is about a change of the power that nobody asks for any more. A baremetal-operator removes it with the
-// next change of the power. Without it: a power-off fails, spec.powerOff is cleared, the server runs on, and the Machine is never rolled again.
+// hasOldPowerError reports whether the error is about a change of the power that nobody asks for any more: the power is what the spec asks for. A
+// baremetal-operator removes it with the next change of the power or the next installation. Without it: a power-off fails, spec.powerOff is cleared, the
+// server runs on, and the Machine is never rolled again. Or it fails once before a roll removes the image, and the next one is never requested.
 func (h *Host) hasOldPowerError() bool {
-	return metal3.ErrorType(h.Error) == metal3.PowerManagementError && h.isPowerManaged() && h.Online && h.PoweredOn && !h.RebootRequested
+	return metal3.ErrorType(h.Error) == metal3.PowerManagementError && h.isPowerManaged() && h.Online == h.PoweredOn && !h.RebootRequested
 }
 
 // waitForPowerState waits until a baremetal-operator looks at the power of the host again. See isPowerCurrent.

@@ -26,7 +26,7 @@ func TestTheErrorsOfABaremetalOperatorHaveReasons(t *testing.T) {
 		says   string
 	}{
 		{func(h *Host) { h.Error, h.ErrorCount = string(metal3.RegistrationError), 3 }, v1alpha1.ReasonBMCUnreachable, "refuses the credentials (3 times)"},
-		{func(h *Host) { h.Error, h.ErrorCount = string(metal3.PowerManagementError), 1 }, v1alpha1.ReasonBMCConflict, "does not change the power ("},
+		{func(h *Host) { h.Online, h.Error, h.ErrorCount = true, string(metal3.PowerManagementError), 1 }, v1alpha1.ReasonBMCConflict, "does not change the power ("},
 		{func(h *Host) { h.Error, h.ImageURL = string(metal3.ProvisioningError), "http://images/a.raw" }, "InstallerFailed", "could not install or clean it"},
 		{func(h *Host) { h.Error = "an error of a later release" }, v1alpha1.ReasonHostError, "an error of a later release"},
 		{func(h *Host) { h.OperationalStatus = metal3.OperationalStatusDelayed }, v1alpha1.ReasonHostDelayed, "PROVISIONING_LIMIT"},
@@ -120,5 +120,40 @@ func TestAnInstallationThatIsGivenUpSaysWhatToDo(t *testing.T) {
 	f.Host.State = metal3.StateProvisioning
 	if _, message := (scope{Facts: f}).hostProblem(); message == "" || strings.Contains(message, "tries it no more") {
 		t.Error(message)
+	}
+}
+
+func TestAnErrorOfThePowerCountsWhileThePowerIsToChange(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Host)
+		want   bool
+	}{
+		{"the server is on, as it is to be", func(*Host) {}, false},
+		{"it is off, as it is to be", func(h *Host) { h.State, h.Online, h.PoweredOn = metal3.StateAvailable, false, false }, false},
+		{"it is to be off", func(h *Host) { h.Online = false }, true},
+		{"it is to be on", func(h *Host) { h.PoweredOn = false }, true},
+		{"it is to be rebooted", func(h *Host) { h.RebootRequested = true }, true},
+		{"nobody looks at the power", func(h *Host) { h.State = metal3.StateDeprovisioning }, true},
+	} {
+		f := served(t, v1alpha1.MachineReady)
+		f.Host.State, f.Host.Online, f.Host.PoweredOn, f.Host.Error = metal3.StateProvisioned, true, true, string(metal3.PowerManagementError)
+		c.change(f.Host)
+		if got := f.hostError() != ""; got != c.want {
+			t.Errorf("%s: the error counts: %t", c.name, got)
+		}
+	}
+}
+
+// TestAPowerOffThatWasNeverConfirmedEndsWithAServerThatIsOn has spec.powerOff cleared before the operator has looked at the host.
+func TestAPowerOffThatWasNeverConfirmedEndsWithAServerThatIsOn(t *testing.T) {
+	for observed, want := range map[int64]bool{6: false, 7: true} {
+		f := served(t, v1alpha1.MachineValidating)
+		f.Machine.Status.PowerOff = &v1alpha1.MachinePowerOff{RequestedAt: metav1.NewMicroTime(f.Now)}
+		f.Host.State, f.Host.Online, f.Host.PoweredOn, f.Host.Generation, f.Host.ObservedGeneration = metal3.StateProvisioned, true, true, 7, &observed
+		f.Now = f.phaseStart().Add(kubeletSilence)
+		if got := f.isBootAfterPowerOff(); got != want {
+			t.Errorf("generation %d of 7 is observed: a verdict counts: %t", observed, got)
+		}
 	}
 }

@@ -145,7 +145,7 @@ func (f Facts) poweredOnSince() (time.Time, bool) {
 		return time.Time{}, false
 	}
 	if !f.mustHaveRecord() {
-		return f.phaseStart(), h.PoweredOn && (h.ObservedGeneration == nil || h.isPowerCurrent())
+		return f.phaseStart(), h.PoweredOn && (h.ObservedGeneration == nil || h.hasOperatorSeenSpec())
 	}
 	p := h.powerState()
 	if p == nil || p.State != string(hardware.PowerOn) || p.ObservedGeneration < h.Generation || p.ObservedAt.Time.Before(f.Machine.Status.PowerOff.RequestedAt.Time) {
