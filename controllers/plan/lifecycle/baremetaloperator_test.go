@@ -157,3 +157,12 @@ func TestAPowerOffThatWasNeverConfirmedEndsWithAServerThatIsOn(t *testing.T) {
 		}
 	}
 }
+
+// TestANodeThatRegistersWhileItsServedHostIsGivenBackIsDeleted has a Machine that was deleted while its server booted for the first time.
+func TestANodeThatRegistersWhileItsServedHostIsGivenBackIsDeleted(t *testing.T) {
+	f := served(t, v1alpha1.MachineReleasing)
+	f.Host.State, f.Host.ImageURL, f.Host.InstalledURL, f.Host.Online, f.Host.PoweredOn, f.Node = metal3.StateAvailable, "", "", false, false, ownNode(&f)
+	if d := Plan(f); d.Action == nil || d.Action.Kind != DeleteNode {
+		t.Errorf("%+v", d.Action)
+	}
+}

@@ -316,9 +316,10 @@ func (s scope) waitForErase() result {
 	return waitResult(report{reason: reason, waitingFor: "the host to be erased", message: message}).withRequeueAfter(hostCheckInterval)
 }
 
-// planLateNodeDeletion deletes a Node that registered between the request to erase and the power-off.
+// planLateNodeDeletion deletes a Node that registered between the request to erase and the power-off. A host without a HostRecord was not requested to
+// power off: that it is given back shows that the system of the Node does not run.
 func (s scope) planLateNodeDeletion() result {
-	if !s.hasOwnNode() || !s.Tenant.Reachable || s.Node.Undeletable != "" || !s.guards.isPoweredOff(s.Facts) {
+	if !s.hasOwnNode() || !s.Tenant.Reachable || s.Node.Undeletable != "" || s.mustHaveRecord() && !s.guards.isPoweredOff(s.Facts) {
 		return done
 	}
 	return actionResult(Action{Kind: DeleteNode, NodeUID: s.Node.UID}, s.deletingNodeReport()).withRequeue()
