@@ -90,7 +90,7 @@ func TestTenThousandRandomHistoriesKeepTheInvariantsAndSettle(t *testing.T) {
 // from the BMCs, late and out of date.
 func TestRandomHistoriesOfServedHostsKeepTheInvariantsAndSettle(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
-	count := 1_200
+	count := 1_000
 	if testing.Short() {
 		count = 100
 	}
