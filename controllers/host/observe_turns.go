@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -41,9 +41,9 @@ type turns struct {
 	// asked is when each host has last asked for its place, and since when the first one did.
 	asked map[client.ObjectKey]time.Time
 	since time.Time
-	// earlier are the HostRecords of a namespace as the API server had them when the first turn in it was taken, by version, as far as the cache has not
-	// shown them since.
-	earlier map[string]map[client.ObjectKey]uint64
+	// earlier are the versions of the HostRecords of a namespace, by name, that the API server had when the first turn in it was taken, as far as the cache has
+	// not shown them since.
+	earlier map[string]map[string]string
 }
 
 // turn is an attempt that is about to be written.
@@ -73,13 +73,13 @@ func (r *Reconciler) places(ctx context.Context, provider *v1alpha1.NodeProvider
 	}
 	r.turns.mu.Lock()
 	defer r.turns.mu.Unlock()
+	records, err := listRecords(ctx, r.Client, record.Namespace)
+	if err != nil {
+		return nil, err
+	}
 	places := map[hardware.Operation]int{}
 	for _, operation := range []hardware.Operation{hardware.OpInstall, hardware.OpErase} {
-		place, err := r.place(ctx, r.Client, provider, record, operation)
-		if err != nil {
-			return nil, err
-		}
-		places[operation] = place
+		places[operation] = r.place(records, provider, record, operation)
 	}
 	return places, nil
 }
@@ -92,12 +92,8 @@ func (r *Reconciler) takeTurn(ctx context.Context, provider *v1alpha1.NodeProvid
 	}
 	r.turns.mu.Lock()
 	defer r.turns.mu.Unlock()
-	reader, err := r.readerOfTurns(ctx, record.Namespace)
-	if err != nil {
-		return false, err
-	}
-	place, err := r.place(ctx, reader, provider, record, operation)
-	if err != nil || place > 0 {
+	records, err := r.recordsOfTurn(ctx, record.Namespace)
+	if err != nil || r.place(records, provider, record, operation) > 0 {
 		return false, err
 	}
 	if r.turns.taken == nil {
@@ -109,51 +105,52 @@ func (r *Reconciler) takeTurn(ctx context.Context, provider *v1alpha1.NodeProvid
 	return true, nil
 }
 
-// readerOfTurns returns the cache when it shows every HostRecord at least as the API server had it when this process took its first turn, and the API server until
-// then. Without it: another process was the leader until now, the cache of this one does not show the last attempts yet, and more hosts than the limit are at
-// work. Later only this process begins attempts, and it knows its own turns. The caller holds the lock.
-func (r *Reconciler) readerOfTurns(ctx context.Context, namespace string) (client.Reader, error) {
+// recordsOfTurn returns the HostRecords of a namespace as the cache has them when it shows every one at least as the API server had it when this process took its
+// first turn, and as the API server has them until then. Without it: another process was the leader until now, the cache of this one does not show the last
+// attempts yet, and more hosts than the limit are at work. Later only this process begins attempts, and it knows its own turns. The caller holds the lock.
+func (r *Reconciler) recordsOfTurn(ctx context.Context, namespace string) ([]v1alpha1.HostRecord, error) {
 	earlier, isKnown := r.turns.earlier[namespace]
 	if isKnown && len(earlier) == 0 {
-		return r.Client, nil
+		return listRecords(ctx, r.Client, namespace)
 	}
-	present, err := versionsOf(ctx, r.APIReader, namespace)
+	present, err := listRecords(ctx, r.APIReader, namespace)
 	if err != nil {
 		return nil, err
 	}
 	if !isKnown {
 		if r.turns.earlier == nil {
-			r.turns.earlier = map[string]map[client.ObjectKey]uint64{}
+			r.turns.earlier = map[string]map[string]string{}
 		}
-		r.turns.earlier[namespace] = present
-		return r.APIReader, nil
+		r.turns.earlier[namespace] = versionsOf(present)
+		return present, nil
 	}
-	shown, err := versionsOf(ctx, r.Client, namespace)
+	cached, err := listRecords(ctx, r.Client, namespace)
 	if err != nil {
 		return nil, err
 	}
-	maps.DeleteFunc(earlier, func(key client.ObjectKey, version uint64) bool {
-		_, exists := present[key]
-		return !exists || shown[key] >= version
+	existing, shown := versionsOf(present), versionsOf(cached)
+	maps.DeleteFunc(earlier, func(name, version string) bool {
+		order, err := resourceversion.CompareResourceVersion(shown[name], version)
+		return existing[name] == "" || err == nil && order >= 0
 	})
-	return r.APIReader, nil
+	return present, nil
 }
 
-// versionsOf returns the resource versions of the HostRecords of a namespace. They are numbers that grow: https://kubernetes.io/docs/reference/using-api/api-concepts/
-func versionsOf(ctx context.Context, reader client.Reader, namespace string) (map[client.ObjectKey]uint64, error) {
+// versionsOf returns the resource versions of the HostRecords of a namespace, by name.
+func versionsOf(records []v1alpha1.HostRecord) map[string]string {
+	versions := map[string]string{}
+	for i := range records {
+		versions[records[i].Name] = records[i].ResourceVersion
+	}
+	return versions
+}
+
+func listRecords(ctx context.Context, reader client.Reader, namespace string) ([]v1alpha1.HostRecord, error) {
 	var records v1alpha1.HostRecordList
 	if err := reader.List(ctx, &records, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list HostRecords: %w", err)
 	}
-	versions := map[client.ObjectKey]uint64{}
-	for i := range records.Items {
-		version, err := strconv.ParseUint(records.Items[i].ResourceVersion, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("read the version of HostRecord %s: %w", records.Items[i].Name, err)
-		}
-		versions[client.ObjectKeyFromObject(&records.Items[i])] = version
-	}
-	return versions, nil
+	return records.Items, nil
 }
 
 // turnLost is the outcome of a reconcile that may not begin its attempt: another host has taken the turn meanwhile.
@@ -164,16 +161,12 @@ func turnLost(err error, pause time.Duration) step.Outcome {
 	return step.Wait("another host has begun meanwhile", pause)
 }
 
-// place returns the place of the host by the HostRecords as the reader has them. The caller holds the lock.
-func (r *Reconciler) place(ctx context.Context, reader client.Reader, provider *v1alpha1.NodeProvider, record *v1alpha1.HostRecord, operation hardware.Operation) (int, error) {
-	var records v1alpha1.HostRecordList
-	if err := reader.List(ctx, &records, client.InNamespace(record.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return 0, fmt.Errorf("list HostRecords: %w", err)
-	}
+// place returns the place of the host by the HostRecords of its namespace. The caller holds the lock.
+func (r *Reconciler) place(records []v1alpha1.HostRecord, provider *v1alpha1.NodeProvider, record *v1alpha1.HostRecord, operation hardware.Operation) int {
 	now := r.Clock.Now()
-	r.turns.forget(records.Items, now)
+	r.turns.forget(records, now)
 	r.turns.note(client.ObjectKeyFromObject(record), now)
-	entries := slices.DeleteFunc(queue.EntriesOf(records.Items, operation), func(e queue.Entry) bool {
+	entries := slices.DeleteFunc(queue.EntriesOf(records, operation), func(e queue.Entry) bool {
 		return e.State == queue.Waiting && r.turns.isAbsent(client.ObjectKey{Namespace: record.Namespace, Name: e.Host}, now)
 	})
 	for key, t := range r.turns.taken {
@@ -185,7 +178,7 @@ func (r *Reconciler) place(ctx context.Context, reader client.Reader, provider *
 	if !slices.ContainsFunc(entries, func(e queue.Entry) bool { return e.Host == record.Name && e.State == queue.Waiting }) {
 		entries = append(entries, queue.Entry{Host: record.Name, Owner: queue.OwnerOf(record, operation), State: queue.Waiting, Since: now})
 	}
-	return queue.Place(entries, record.Name, limitOf(provider, operation)), nil
+	return queue.Place(entries, record.Name, limitOf(provider, operation))
 }
 
 // note keeps that the host has asked for its place.

@@ -214,10 +214,11 @@ func (r *Reconciler) powerOff(ctx context.Context, obs *observation, _ lifecycle
 	}
 	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
 		note(h)
-		h.Spec.Online = false
-		if !obs.facts.Provider.HasRecords && obs.record == nil {
-			lifecycle.RequestPowerOff(h, obs.machine.ClaimUID())
+		if obs.facts.Provider.HasRecords || obs.record != nil {
+			h.Spec.Online = false
+			return
 		}
+		lifecycle.RequestPowerOff(h, obs.machine.ClaimUID())
 	})
 }
 

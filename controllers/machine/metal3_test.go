@@ -167,6 +167,32 @@ func (r *metal3Rig) ready() {
 	r.join()
 }
 
+// deleteMachine deletes the Machine of the namespace's name.
+func (r *metal3Rig) deleteMachine() {
+	r.t.Helper()
+	if err := server.Client.Delete(r.t.Context(), r.machine(r.namespace)); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// release deletes the Machine and waits until it is gone.
+func (r *metal3Rig) release() {
+	r.t.Helper()
+	r.deleteMachine()
+	r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
+}
+
+// provisionUnseen has a Machine whose host is provisioned and runs, while the operator has not looked at its power yet.
+func (r *metal3Rig) provisionUnseen() {
+	r.t.Helper()
+	r.start()
+	r.addMachine(r.namespace)
+	r.until("the host is provisioned", func() bool { return r.bareHost("server-00").Status.Provisioning.State == metal3.StateProvisioned })
+	if h := r.bareHost("server-00"); h.Status.PoweredOn || !r.servers["server-00"].IsRunning() {
+		r.t.Fatal("the operator of the tests is to write provisioned before it looks at the power")
+	}
+}
+
 // TestAMachineLivesOnAHostOfABaremetalOperator claims, installs, joins, rolls to a revision of the same image and releases.
 func TestAMachineLivesOnAHostOfABaremetalOperator(t *testing.T) {
 	forEachRelease(t, func(t *testing.T, r *metal3Rig) {
@@ -197,10 +223,7 @@ func TestAMachineLivesOnAHostOfABaremetalOperator(t *testing.T) {
 		if err := server.Client.Get(t.Context(), r.key("server-00-claim-1"), claim); !apierrors.IsNotFound(err) {
 			t.Errorf("the Secret of the first attempt is still there: %v", err)
 		}
-		if err := server.Client.Delete(t.Context(), r.machine(r.namespace)); err != nil {
-			t.Fatal(err)
-		}
-		r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
+		r.release()
 		if h := r.bareHost("server-00"); h.Spec.ConsumerRef != nil || h.Spec.Image != nil || h.Status.Provisioning.State != metal3.StateAvailable || disk.IsRunning() {
 			t.Errorf("after the release the host is %+v, %s", h.Spec, h.Status.Provisioning.State)
 		}
@@ -217,15 +240,8 @@ func TestAMachineLivesOnAHostOfABaremetalOperator(t *testing.T) {
 // TestAPowerOffIsConfirmedOnlyByAStatusThatIsNewer deletes a Machine when its host is provisioned and the operator has not looked at the power yet.
 func TestAPowerOffIsConfirmedOnlyByAStatusThatIsNewer(t *testing.T) {
 	forEachRelease(t, func(t *testing.T, r *metal3Rig) {
-		r.start()
-		r.addMachine(r.namespace)
-		r.until("the host is provisioned", func() bool { return r.bareHost("server-00").Status.Provisioning.State == metal3.StateProvisioned })
-		if h := r.bareHost("server-00"); h.Status.PoweredOn || !r.servers["server-00"].IsRunning() {
-			t.Fatal("the operator of the tests is to write provisioned before it looks at the power")
-		}
-		if err := server.Client.Delete(t.Context(), r.machine(r.namespace)); err != nil {
-			t.Fatal(err)
-		}
+		r.provisionUnseen()
+		r.deleteMachine()
 		management.Eventually(t, "the host is to be powered off", func() bool { return !r.bareHost("server-00").Spec.Online })
 		management.Eventually(t, "the Machine waits for the power-off", func() bool {
 			c := r.condition(r.namespace, v1alpha1.ConditionReady)
@@ -268,10 +284,7 @@ func TestAHostWhoseInstallationFailedTakesTheCorrectedImage(t *testing.T) {
 func TestAHostWhoseInstallationFailedIsReleasedAndClaimedAgain(t *testing.T) {
 	r := newMetal3Rig(t, true)
 	r.failInstallation()
-	if err := server.Client.Delete(t.Context(), r.machine(r.namespace)); err != nil {
-		t.Fatal(err)
-	}
-	r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
+	r.release()
 	if h := r.bareHost("server-00"); h.Spec.ConsumerRef != nil || h.Status.ErrorType != metal3.ProvisioningError {
 		t.Errorf("the host is %v's and has the error %q", h.Spec.ConsumerRef, h.Status.ErrorType)
 	}
@@ -347,10 +360,7 @@ func TestAMachineLivesThroughFaultsOfItsHost(t *testing.T) {
 		}
 		r.join()
 		disturb()
-		if err := server.Client.Delete(t.Context(), r.machine(r.namespace)); err != nil {
-			t.Fatal(err)
-		}
-		r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
+		r.release()
 		if h := r.bareHost("server-00"); h.Spec.ConsumerRef != nil || h.Annotations[v1alpha1.AnnotationLastErase] != "Metadata" {
 			t.Errorf("the host is %v's, and its last erase was %q", h.Spec.ConsumerRef, h.Annotations[v1alpha1.AnnotationLastErase])
 		}

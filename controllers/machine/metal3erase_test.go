@@ -49,10 +49,7 @@ func TestTheEraseOfTheProviderIsPassedOnAndWrittenDown(t *testing.T) {
 	r := newMetal3Rig(t, true)
 	r.setErase(v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseNone, AllowMetadataBetweenTenants: true})
 	r.ready()
-	if err := server.Client.Delete(t.Context(), r.machine(r.namespace)); err != nil {
-		t.Fatal(err)
-	}
-	r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
+	r.release()
 	h := r.bareHost("server-00")
 	if got := r.servers["server-00"].History(); got[len(got)-1] != "clean disabled" || h.Annotations[v1alpha1.AnnotationLastErase] != "None" {
 		t.Errorf("the disk went through %v, and the host says that its last erase was %q", got, h.Annotations[v1alpha1.AnnotationLastErase])
@@ -81,10 +78,7 @@ func TestAHostWhoseRollFailedIsNoOtherTenants(t *testing.T) {
 		return h.Status.Provisioning.State == metal3.StateAvailable && h.Status.ErrorType == metal3.ProvisioningError && h.Spec.Image != nil
 	})
 	r.servers["server-00"].Fail(baremetaloperator.Deploying, 0)
-	if err := server.Client.Delete(t.Context(), r.machine(r.namespace)); err != nil {
-		t.Fatal(err)
-	}
-	r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
+	r.release()
 	h := r.bareHost("server-00")
 	if history := r.servers["server-00"].History(); history[len(history)-1] != "clean disabled" || h.Annotations[v1alpha1.AnnotationLastErase] != "None" || h.Spec.AutomatedCleaningMode != metal3.CleaningModeMetadata {
 		t.Errorf("the disk went through %v, the host says that its last erase was %q, and its cleaning mode is %s", history, h.Annotations[v1alpha1.AnnotationLastErase], h.Spec.AutomatedCleaningMode)
@@ -120,10 +114,7 @@ func TestAHostWhoseOwnModeIsDisabledIsNotCleaned(t *testing.T) {
 	r.setErase(v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseMetadata, OnRoll: v1alpha1.EraseMetadata, AllowMetadataBetweenTenants: true})
 	r.editBareHost("server-00", func(h *metal3.BareMetalHost) { h.Spec.AutomatedCleaningMode = metal3.CleaningModeDisabled })
 	r.ready()
-	if err := server.Client.Delete(t.Context(), r.machine(r.namespace)); err != nil {
-		t.Fatal(err)
-	}
-	r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
+	r.release()
 	h := r.bareHost("server-00")
 	if got := r.servers["server-00"].History(); got[len(got)-1] != "clean disabled" || h.Annotations[v1alpha1.AnnotationLastErase] != "None" || h.Spec.AutomatedCleaningMode != metal3.CleaningModeDisabled {
 		t.Errorf("the disk went through %v, the host says that its last erase was %q, and its own mode is %s", got, h.Annotations[v1alpha1.AnnotationLastErase], h.Spec.AutomatedCleaningMode)

@@ -187,9 +187,7 @@ func TestWhatOthersAskOfAHostIsLeftAlone(t *testing.T) {
 		r.join()
 
 		r.annotate("server-00", metal3.PausedAnnotation, "")
-		if err := server.Client.Delete(t.Context(), r.machine(r.namespace)); err != nil {
-			t.Fatal(err)
-		}
+		r.deleteMachine()
 		r.awaitUntouched(v1alpha1.ReasonHostPaused)
 		r.annotate("server-00", metal3.DetachedAnnotation, "")
 		r.annotate("server-00", metal3.PausedAnnotation, nil)
@@ -266,16 +264,9 @@ func TestAServerThatAPersonRebootsIsInstalledOnAsBefore(t *testing.T) {
 func TestAPersonsRebootIsNotTakenForThePowerOff(t *testing.T) {
 	const hard = `{"mode":"hard"}`
 	forEachRelease(t, func(t *testing.T, r *metal3Rig) {
-		r.start()
-		r.addMachine(r.namespace)
-		r.until("the host is provisioned", func() bool { return r.bareHost("server-00").Status.Provisioning.State == metal3.StateProvisioned })
-		if h := r.bareHost("server-00"); h.Status.PoweredOn || !r.servers["server-00"].IsRunning() {
-			t.Fatal("the operator of the tests is to write provisioned before it looks at the power")
-		}
+		r.provisionUnseen()
 		r.annotate("server-00", metal3.RebootAnnotationPrefix, hard)
-		if err := server.Client.Delete(t.Context(), r.machine(r.namespace)); err != nil {
-			t.Fatal(err)
-		}
+		r.deleteMachine()
 		management.Eventually(t, "the host is to be powered off", func() bool { return !r.bareHost("server-00").Spec.Online })
 		if value := r.bareHost("server-00").Annotations[metal3.RebootAnnotationPrefix]; value != hard {
 			t.Errorf("the annotation with which a person asks for a hard reboot is %q", value)

@@ -47,47 +47,47 @@ type verdict struct {
 	reason string
 }
 
-func yes(reason string) verdict { return verdict{metav1.ConditionTrue, reason} }
-func no(reason string) verdict  { return verdict{metav1.ConditionFalse, reason} }
+func trueBecause(reason string) verdict  { return verdict{metav1.ConditionTrue, reason} }
+func falseBecause(reason string) verdict { return verdict{metav1.ConditionFalse, reason} }
 
 // verdicts returns the conditions of a host. Ready is true only of a host that is provisioned.
 func verdicts(r *round, hasPowerFailure bool) map[string]verdict {
 	out := map[string]verdict{
-		ConditionManageable: yes("Manageable"), ConditionAvailable: no(reasonNotAvailable), ConditionProvisioned: no(reasonNotProvisioned),
-		ConditionReady: no(reasonNotProvisioned), ConditionProgressing: no(reasonNotProgressing),
+		ConditionManageable: trueBecause("Manageable"), ConditionAvailable: falseBecause(reasonNotAvailable), ConditionProvisioned: falseBecause(reasonNotProvisioned),
+		ConditionReady: falseBecause(reasonNotProvisioned), ConditionProgressing: falseBecause(reasonNotProgressing),
 	}
 	state, status := r.Status.Provisioning.State, r.Status.OperationalStatus
 	if reason, isUnderWay := progressReasons[state]; isUnderWay {
-		out[ConditionProgressing] = yes(reason)
+		out[ConditionProgressing] = trueBecause(reason)
 	}
 	looksAtPower := state != metal3.StateDeleting && status != metal3.OperationalStatusDetached
 	switch state {
 	case metal3.StateNone, metal3.StateUnmanaged:
-		out[ConditionManageable], looksAtPower = no("NotManaged"), false
+		out[ConditionManageable], looksAtPower = falseBecause("NotManaged"), false
 	case metal3.StateRegistering:
-		out[ConditionManageable], looksAtPower = no(reasonRegistering), false
+		out[ConditionManageable], looksAtPower = falseBecause(reasonRegistering), false
 		if status == metal3.OperationalStatusError {
-			out[ConditionManageable] = no(reasonRegisterFailure)
+			out[ConditionManageable] = falseBecause(reasonRegisterFailure)
 		}
 	case metal3.StateAvailable, metal3.StateReady:
-		out[ConditionAvailable] = yes("Available")
+		out[ConditionAvailable] = trueBecause("Available")
 	case metal3.StateProvisioned, metal3.StateExternallyProvisioned:
-		out[ConditionProvisioned], out[ConditionReady] = yes("Provisioned"), yes("Provisioned")
+		out[ConditionProvisioned], out[ConditionReady] = trueBecause("Provisioned"), trueBecause("Provisioned")
 	}
 	if reason, isUnready := unreadyReasons[status]; isUnready {
-		out[ConditionReady] = no(reason)
+		out[ConditionReady] = falseBecause(reason)
 	}
 	if status == metal3.OperationalStatusDetached {
-		out[ConditionProgressing] = no(reasonDetached)
+		out[ConditionProgressing] = falseBecause(reasonDetached)
 	}
 	if looksAtPower && hasPowerFailure {
-		out[ConditionManageable] = no("PowerFailure")
+		out[ConditionManageable] = falseBecause("PowerFailure")
 	}
 	return out
 }
 
 // healths are the conditions of what a BMC reports.
-var healths = map[Health]verdict{HealthOK: yes("Healthy"), HealthWarning: no("Warning"), HealthCritical: no("CriticalError")}
+var healths = map[Health]verdict{HealthOK: trueBecause("Healthy"), HealthWarning: falseBecause("Warning"), HealthCritical: falseBecause("CriticalError")}
 
 // addHealth adds the condition Healthy to the verdicts. A BMC that reports nothing adds none: an earlier one stays as it was, with the generation that it
 // has observed, and the first one is Unknown.
@@ -108,7 +108,7 @@ func (r *round) setConditions(ctx context.Context, now metav1.Time) (isChanged b
 	for kind, v := range wanted {
 		meta.SetStatusCondition(&conditions, metav1.Condition{Type: kind, Status: v.status, Reason: v.reason, ObservedGeneration: r.Generation, LastTransitionTime: now})
 	}
-	slices.SortFunc(conditions, func(a, b metav1.Condition) int { return cmp.Compare(order(a.Type), order(b.Type)) })
+	slices.SortFunc(conditions, func(a, b metav1.Condition) int { return cmp.Compare(sortKey(a.Type), sortKey(b.Type)) })
 	list := make([]any, 0, len(conditions))
 	for i := range conditions {
 		text, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&conditions[i])
@@ -123,8 +123,8 @@ func (r *round) setConditions(ctx context.Context, now metav1.Time) (isChanged b
 	return !equality.Semantic.DeepEqual(before, conditions)
 }
 
-// order sorts Ready before the others, which follow by name.
-func order(kind string) string {
+// sortKey sorts Ready before the others, which follow by name.
+func sortKey(kind string) string {
 	if kind == ConditionReady {
 		return ""
 	}

@@ -68,7 +68,7 @@ func hasOtherImage(r *round) bool {
 
 func (o *Operator) provision(ctx context.Context, r *round) (outcome, error) {
 	isFailed := r.Status.ErrorType != ""
-	if isFailed && !o.awaitsSecret(r) || hasOtherImage(r) {
+	if isFailed && !o.isWaitingForSecret(r) || hasOtherImage(r) {
 		if isFailed {
 			r.failed++
 		}
@@ -87,7 +87,7 @@ func (o *Operator) provision(ctx context.Context, r *round) (outcome, error) {
 
 // afterDeploy writes how far the installation is.
 func (o *Operator) afterDeploy(ctx context.Context, r *round, p Progress) (outcome, error) {
-	isDirty := o.awaitsSecret(r) && clearError(r, metal3.OperationalStatusOK).isDirty
+	isDirty := o.isWaitingForSecret(r) && clearError(r, metal3.OperationalStatusOK).isDirty
 	if p.Problem != "" {
 		return fail(r, metal3.ProvisioningError, p.Problem), nil
 	}

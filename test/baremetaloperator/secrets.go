@@ -139,8 +139,8 @@ func (e secretAccessError) Error() string {
 
 func (e secretAccessError) Unwrap() error { return e.err }
 
-// awaitsSecret reports whether the host's error is one that ends when a Secret is there.
-func (o *Operator) awaitsSecret(r *round) bool {
+// isWaitingForSecret reports whether the host's error is one that ends when a Secret is there.
+func (o *Operator) isWaitingForSecret(r *round) bool {
 	return o.o.Conditions && r.Status.ErrorType == metal3.ProvisioningError &&
 		strings.HasPrefix(r.Status.ErrorMessage, secretAccessPrefix) && strings.Contains(r.Status.ErrorMessage, " secret ")
 }

@@ -105,9 +105,9 @@ func (i *ironicSite) installs() map[string]int {
 	return out
 }
 
-func (i *ironicSite) stop() error {
+func (i *ironicSite) stop() {
 	if i == nil {
-		return nil
+		return
 	}
 	if i.standIn != nil {
 		i.standIn.Stop()
@@ -118,5 +118,4 @@ func (i *ironicSite) stop() error {
 	if i.process != nil {
 		i.process.Stop()
 	}
-	return nil
 }

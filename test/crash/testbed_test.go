@@ -247,7 +247,8 @@ func (s *testbed) applyTypes(ctx context.Context) error {
 // packImages makes two small images, one byte apart.
 func (s *testbed) packImages(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	out, rate := filepath.Join(s.env.Dir, "images"), 64<<20
-	if s.kind.isIronic {
+	isRaw := s.kind.isMetal3 || s.kind.isIronic
+	if isRaw {
 		rate = 1 << 30 // an image that is not compressed
 	}
 	var err error
@@ -265,7 +266,7 @@ func (s *testbed) packImages(ctx context.Context) ([]*unstructured.Unstructured,
 		if err != nil {
 			return nil, err
 		}
-		if s.kind.isMetal3 || s.kind.isIronic {
+		if isRaw {
 			if packed.OSImage, err = environment.DecompressImage(packed); err != nil {
 				return nil, err
 			}
@@ -315,7 +316,9 @@ func (s *testbed) stop(t *testing.T, cancel context.CancelFunc) {
 		s.env.Manager = s.manager.running()
 	}
 	cancel()
-	if err := errors.Join(s.site.Stop(), s.ironic.stop(), s.env.Stop()); err != nil {
+	err := s.site.Stop()
+	s.ironic.stop()
+	if err := errors.Join(err, s.env.Stop()); err != nil {
 		t.Error(err)
 	}
 	for _, front := range s.bmcs {

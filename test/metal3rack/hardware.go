@@ -15,7 +15,7 @@ const inspecting = string(baremetaloperator.Inspecting)
 
 // Inspect implements baremetaloperator.Server.
 func (s *server) Inspect(ctx context.Context, refresh bool) (*baremetaloperator.Hardware, baremetaloperator.Progress) {
-	if known := s.known(); known != nil && !refresh && !s.isUnderWay(inspecting) {
+	if known := s.foundHardware(); known != nil && !refresh && !s.isUnderWay(inspecting) {
 		return known, baremetaloperator.Progress{Done: true}
 	}
 	if p := s.Next(baremetaloperator.Inspecting); !p.Done {
@@ -32,11 +32,11 @@ func (s *server) Inspect(ctx context.Context, refresh bool) (*baremetaloperator.
 	s.mu.Lock()
 	s.inventory = seen.Inventory
 	s.mu.Unlock()
-	return s.known(), progress
+	return s.foundHardware(), progress
 }
 
-// known returns what the last inspection found, or nil.
-func (s *server) known() *baremetaloperator.Hardware {
+// foundHardware returns what the last inspection found, or nil.
+func (s *server) foundHardware() *baremetaloperator.Hardware {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.inventory == nil {

@@ -29,19 +29,15 @@ func (i *installation) readDocuments(ctx context.Context, host hardware.Host) er
 	if i == nil {
 		return nil
 	}
-	var documents hardware.ConfigDrive
-	if i.readDrive != nil {
-		var err error
-		if documents, err = i.readDrive(ctx); err != nil {
-			return err
-		}
+	documents, err := i.readDrive(ctx)
+	if err != nil {
+		return err
 	}
 	if documents.IsEmpty() {
 		err := hardware.Errorf(hardware.Busy, "prepare work", host.String(), "the config drive is not written yet")
 		err.Reason = hardware.ReasonNoConfigDrive
 		return err
 	}
-	var err error
 	i.drive, err = configDrive(host, documents)
 	i.secrets = []string{string(documents.UserData)}
 	return err
