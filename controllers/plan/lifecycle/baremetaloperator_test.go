@@ -85,7 +85,7 @@ func TestARollWaitsForNoInstallationThatNeverEnds(t *testing.T) {
 		want   ActionKind
 		reason string
 	}{
-		{"it is being written", func(h *Host) { h.State = metal3.StateProvisioning }, Deprovision, v1alpha1.ReasonDeprovisioning},
+		{"it is being written, and may end in this moment", func(h *Host) { h.State = metal3.StateProvisioning }, none, v1alpha1.ReasonPoweringOff},
 		{"it has failed, and is tried again", func(h *Host) {
 			h.State, h.Error = metal3.StateProvisioning, string(metal3.ProvisioningError)
 		}, Deprovision, "InstallerFailed"},

@@ -147,9 +147,9 @@ func (s scope) planPowerOff() result {
 	case !s.mustHaveRecord() && h.isSetAside():
 		return s.waitForPowerState()
 	case !s.mustHaveRecord() && !s.guards.canBeAskedOff(h):
-		if h.ImageURL != "" && !s.canHaveBooted() && !s.isPowerOffWanted() {
-			// Nothing that was installed runs yet. Without it: the image cannot be fetched, its operator tries it again for ever, and the roll to the
-			// corrected image waits for a state between two tries.
+		if h.ImageURL != "" && h.Error == string(metal3.ProvisioningError) && !s.canHaveBooted() && !s.isPowerOffWanted() {
+			// The try has failed, so that nothing that was installed runs. Without it: the image cannot be fetched, its operator tries it again for ever,
+			// and the roll to the corrected image waits for a state between two tries. A try that goes on may end in the same moment, and its server run.
 			return s.planDeprovisionForNextImage()
 		}
 		return s.waitForPowerState()
