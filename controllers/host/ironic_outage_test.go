@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -19,7 +20,9 @@ func TestAnIronicThatIsDownInEveryPhaseFailsNothing(t *testing.T) {
 	r.timeouts.Install, r.timeouts.EraseMetadata = 5*time.Minute, 5*time.Minute
 	r.start()
 	goOn := newGate(t)
-	waits := ironicserver.AgentOptions{Erase: func(string) error { goOn.wait(); return nil }}
+	begun := make(chan struct{})
+	begin := sync.OnceFunc(func() { close(begun) })
+	waits := ironicserver.AgentOptions{Erase: func(string) error { begin(); goOn.wait(); return nil }}
 	servers, agents := r.ironicServers(running, 5)
 	pool, node, erasing, installing, queued := servers[0], servers[1], servers[2], servers[3], servers[4]
 	for i, s := range []ironicServer{node, erasing} {
@@ -31,6 +34,12 @@ func TestAnIronicThatIsDownInEveryPhaseFailsNothing(t *testing.T) {
 	agents[3].Set(ironicserver.AgentOptions{Absent: true}) // its node waits for it
 	r.claim(installing, "m3", 1, v1alpha1.EraseMetadata)
 	r.awaitNode(running, installing, "wait call-back")
+	// An agent whose answer to its first question is lost with Ironic never gets a token.
+	select {
+	case <-begun:
+	case <-time.After(3 * time.Minute):
+		t.Fatal("the agent has not begun to erase")
+	}
 	r.awaitNode(running, erasing, "clean wait")
 	r.claim(queued, "m4", 1, v1alpha1.EraseMetadata)
 	r.await(queued, "it waits for its turn", func(_ *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool { return placeOf(record) == 1 })
