@@ -78,6 +78,13 @@ func (h *Host) hasOldPowerError() bool {
 	return metal3.ErrorType(h.Error) == metal3.PowerManagementError && h.isPowerManaged() && h.Online == h.PoweredOn && !h.RebootRequested
 }
 
+// hasFailedInstallation reports whether a baremetal-operator has failed to install the host, so that nothing that was installed runs. Without it: the image
+// cannot be fetched, its operator tries it again for ever, and the roll to the corrected image waits for a state between two tries. A try that goes on is none: it
+// may end in the same moment, and its server run.
+func (s scope) hasFailedInstallation() bool {
+	return s.Host.ImageURL != "" && metal3.ErrorType(s.Host.Error) == metal3.ProvisioningError && !s.canHaveBooted()
+}
+
 // waitForPowerState waits until a baremetal-operator looks at the power of the host again. See isPowerCurrent.
 func (s scope) waitForPowerState() result {
 	waitingFor := "the host to leave the state " + string(s.Host.State)

@@ -142,19 +142,14 @@ func (s scope) planPowerOffTimestamp() result {
 
 func (s scope) planPowerOff() result {
 	switch h := s.Host; {
-	case s.mustHaveRecord() && !h.Online, !s.mustHaveRecord() && !h.Online && h.PowerOffRequested:
+	case !h.Online && (s.mustHaveRecord() || h.PowerOffRequested):
 		return done
-	case !s.mustHaveRecord() && h.isSetAside():
-		return s.waitForPowerState()
-	case !s.mustHaveRecord() && !s.guards.canBeAskedOff(h):
-		if h.ImageURL != "" && h.Error == string(metal3.ProvisioningError) && !s.canHaveBooted() && !s.isPowerOffWanted() {
-			// The try has failed, so that nothing that was installed runs. Without it: the image cannot be fetched, its operator tries it again for ever,
-			// and the roll to the corrected image waits for a state between two tries. A try that goes on may end in the same moment, and its server run.
-			return s.planDeprovisionForNextImage()
-		}
-		return s.waitForPowerState()
+	case s.mustHaveRecord() || !h.isSetAside() && s.guards.canBeAskedOff(h):
+		return actionResult(Action{Kind: PowerOff}, s.powerOffReport())
+	case !h.isSetAside() && s.hasFailedInstallation() && !s.isPowerOffWanted():
+		return s.planDeprovisionForNextImage()
 	}
-	return actionResult(Action{Kind: PowerOff}, s.powerOffReport())
+	return s.waitForPowerState()
 }
 
 func (s scope) powerOffReport() report {
