@@ -21,6 +21,7 @@ import (
 	"github.com/ingot-dev/ingot/test/bench/ironicloop"
 	"github.com/ingot-dev/ingot/test/environment"
 	ironicserver "github.com/ingot-dev/ingot/test/ironic"
+	"github.com/ingot-dev/ingot/test/loopback"
 )
 
 // ironicSign is in the command line of Ironic's process.
@@ -83,7 +84,7 @@ func (c *comparison) startIronic(ctx context.Context) error {
 	}
 	// Servers boot nothing of the manager's.
 	c.env.ChangeSettings = func(s *settings.Settings) { s.Boot.Address, s.Boot.URL, s.Boot.TLS.Address = "0", "", "0" }
-	c.env.BootAddress, err = environment.FreeAddress()
+	c.env.BootAddress, err = loopback.FreeAddress()
 	return err
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/ingot-dev/ingot/config"
 	"github.com/ingot-dev/ingot/imagebuilder/pack"
 	"github.com/ingot-dev/ingot/test/environment"
+	"github.com/ingot-dev/ingot/test/loopback"
 )
 
 // Names in the samples.
@@ -67,7 +68,7 @@ func (f *fleet) setUp(ctx context.Context) error {
 
 func (f *fleet) startRack(context.Context) error {
 	var err error
-	if f.env.BootAddress, err = environment.FreeAddress(); err != nil {
+	if f.env.BootAddress, err = loopback.FreeAddress(); err != nil {
 		return err
 	}
 	spec := rackSpec{

@@ -27,6 +27,7 @@ import (
 	"github.com/ingot-dev/ingot/test/crash/relay"
 	"github.com/ingot-dev/ingot/test/environment"
 	"github.com/ingot-dev/ingot/test/invariants"
+	"github.com/ingot-dev/ingot/test/loopback"
 	"github.com/ingot-dev/ingot/test/metal3rack"
 	"github.com/ingot-dev/ingot/test/rack"
 	"github.com/ingot-dev/ingot/test/require"
@@ -112,7 +113,7 @@ func (s *testbed) startRelays(context.Context) error {
 	var errs [3]error
 	s.management, errs[0] = front("management", s.env.Management)
 	s.tenant, errs[1] = front("tenant", s.env.Tenant)
-	s.boot, errs[2] = environment.FreeAddress()
+	s.boot, errs[2] = loopback.FreeAddress()
 	if s.env.BootAddress = s.boot; !s.kind.isMetal3 {
 		s.balancer = relay.StartBalancer(s.boot)
 		s.env.BootAddress = strings.TrimPrefix(s.balancer.URL, "http://")

@@ -13,6 +13,7 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
 	"github.com/ingot-dev/ingot/config"
 	"github.com/ingot-dev/ingot/test/environment"
+	"github.com/ingot-dev/ingot/test/loopback"
 )
 
 // askedAt has the API server ask a replica.
@@ -68,7 +69,7 @@ func TestTheManagersRefuseWhatCanMakeNoNodes(t *testing.T) {
 	}
 	listening := func(c *settings.Settings) {
 		var err error
-		if c.Webhook.Address, err = environment.FreeAddress(); err != nil {
+		if c.Webhook.Address, err = loopback.FreeAddress(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -48,9 +48,14 @@ func (s *faultCase) ready(ctx context.Context) (observation, error) {
 	return s.await(ctx, "Machine Ready", observation.isReady)
 }
 
+// stalledWrites keeps an installation in the middle of its writes, so that what a test does then it does there on a slow machine too.
+var stalledWrites = rack.Faults{StallAfter: 3 << 20}
+
+func isWriting(v observation) bool { return v.step() == "Writing" }
+
 func faults() []fault {
 	return []fault{
-		{name: "bmc-slow", faults: rack.Faults{BMC: bmc.Faults{Hang: 2, ServerErrors: 6, Busy: 4, LazyCollections: true}}, expect: slowBMC},
+		{name: "bmc-slow", faults: rack.Faults{BMC: bmc.Faults{Hang: 2, ServerErrors: 6, Busy: 4, LazyCollections: true}, StallAfter: stalledWrites.StallAfter}, expect: slowBMC},
 		{name: "power-on-late", faults: rack.Faults{BMC: bmc.Faults{SilentPowerOn: 2}}, expect: becomesReady},
 		{name: "power-on-never", faults: rack.Faults{BMC: bmc.Faults{SilentPowerOn: bmc.All}}, expect: then(failsFor("PowerOnIgnored", "power supplies"), mended, released)},
 		{name: "null-override", faults: rack.Faults{BMC: bmc.Faults{NullBootTarget: true}}, expect: then(nullOverride, mended, becomesReady)},
@@ -62,7 +67,7 @@ func faults() []fault {
 		{name: "loss-first-boot", faults: rack.Faults{PowerLossAt: rack.StepDiskBoot}, expect: becomesReady},
 		{name: "boot-loop", faults: rack.Faults{BootLoop: true}, expect: failsFor("BootLoop", "")},
 		{name: "bad-password", wrongPassword: true, expect: badPassword},
-		{name: "gone-installing", expect: deletedAt(v1alpha1.MachineProvisioning, func(v observation) bool { return v.step() == "Writing" })},
+		{name: "gone-installing", faults: stalledWrites, expect: then(deletedAt(v1alpha1.MachineProvisioning, isWriting), mended)},
 		{name: "gone-joining", expect: deletedAt(v1alpha1.MachineJoining, func(observation) bool { return true })},
 		{name: "gone-validating", expect: deletedAt(v1alpha1.MachineValidating, func(v observation) bool { return v.node != nil })},
 		{name: "reboots", expect: reboots},
@@ -242,7 +247,7 @@ func neverRan(s *faultCase, v observation, says string) error {
 }
 
 func slowBMC(ctx context.Context, s *faultCase) error {
-	if _, err := s.await(ctx, "writing", func(v observation) bool { return v.step() == "Writing" }); err != nil {
+	if _, err := s.await(ctx, "writing", isWriting); err != nil {
 		return err
 	}
 	s.server.SetFaults(rack.Faults{BMC: bmc.Faults{Hang: 1, ServerErrors: 4, Busy: 2}})

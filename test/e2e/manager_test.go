@@ -37,6 +37,7 @@ import (
 	"github.com/ingot-dev/ingot/config"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
 	"github.com/ingot-dev/ingot/test/environment"
+	"github.com/ingot-dev/ingot/test/loopback"
 	"github.com/ingot-dev/ingot/test/management"
 	"github.com/ingot-dev/ingot/test/require"
 )
@@ -205,7 +206,7 @@ func (s *site) replica(t *testing.T, change func(*settings.Settings)) *replica {
 	c := settings.Default()
 	for _, address := range []*string{&c.Health.Address, &c.Metrics.Address, &c.Boot.Address, &c.Boot.TLS.Address} {
 		var err error
-		if *address, err = environment.FreeAddress(); err != nil {
+		if *address, err = loopback.FreeAddress(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -510,7 +511,7 @@ func TestAManagerThatCannotStartSaysWhyInOneLine(t *testing.T) {
 	}
 	head := "apiVersion: config.ingot.dev/v1alpha1\nkind: ManagerConfiguration\nboot: {url: \"http://10.0.0.2:8090\"}\n"
 	good, unknown := write("good.yaml", head), write("unknown.yaml", head+"intervall: {}\n")
-	address, err := environment.FreeAddress()
+	address, err := loopback.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
 	"github.com/ingot-dev/ingot/config"
 	"github.com/ingot-dev/ingot/test/environment"
+	"github.com/ingot-dev/ingot/test/loopback"
 	"github.com/ingot-dev/ingot/test/rack"
 )
 
@@ -105,7 +106,7 @@ func (p *pipeline) startBootService(ctx context.Context, t *testing.T) *environm
 	if c.Boot.TLS.Address, err = p.env.SecureBootAddress(); err != nil {
 		t.Fatal(err)
 	}
-	if c.Health.Address, err = environment.FreeAddress(); err != nil {
+	if c.Health.Address, err = loopback.FreeAddress(); err != nil {
 		t.Fatal(err)
 	}
 	if text, err = c.YAML(); err != nil {

@@ -12,17 +12,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/test/rack"
 )
 
 // killManager kills the manager while it installs on hosts that came back and releases another, and starts it again.
 func (p *pipeline) killManager(ctx context.Context, t *testing.T) {
 	servers := []string{"gone-installing", "gone-joining", "gone-validating"}
+	p.env.Rack.Server(servers[0]).SetFaults(stalledWrites)
 	for _, server := range servers {
 		if err := p.order(ctx, "again-"+server, server); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := p.fleet.await(ctx, waitTimeout, "again-"+servers[0], servers[0], "writing", func(v observation) bool { return v.step() == "Writing" }); err != nil {
+	if _, err := p.fleet.await(ctx, waitTimeout, "again-"+servers[0], servers[0], "writing", isWriting); err != nil {
 		t.Fatal(err)
 	}
 	released := "loss-loading"
@@ -35,6 +37,7 @@ func (p *pipeline) killManager(ctx context.Context, t *testing.T) {
 	if err := p.env.StartManager(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
+	p.env.Rack.Server(servers[0]).SetFaults(rack.Faults{})
 	var all sync.WaitGroup
 	for _, server := range servers {
 		all.Go(func() {
@@ -89,16 +92,18 @@ func (p *pipeline) tenantAway(ctx context.Context, t *testing.T) {
 		}
 		before[name] = v
 	}
+	p.env.Rack.Server(installing).SetFaults(stalledWrites)
 	if err := p.order(ctx, "meanwhile", installing); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.fleet.await(ctx, waitTimeout, "meanwhile", installing, "writing", func(v observation) bool { return v.step() == "Writing" }); err != nil {
+	if _, err := p.fleet.await(ctx, waitTimeout, "meanwhile", installing, "writing", isWriting); err != nil {
 		t.Fatal(err)
 	}
 	p.fleet.forgetGates()
 	if err := p.env.Tenant.Stop(); err != nil {
 		t.Fatal(err)
 	}
+	p.env.Rack.Server(installing).SetFaults(rack.Faults{})
 	for _, name := range names {
 		v, err := p.fleet.await(ctx, waitTimeout, name, name, "Validated=Unknown while the tenant is away", func(v observation) bool {
 			return v.condition(v1alpha1.ConditionValidated).Status == metav1.ConditionUnknown

@@ -26,6 +26,7 @@ import (
 	"github.com/ingot-dev/ingot/test/cluster"
 	"github.com/ingot-dev/ingot/test/environment"
 	"github.com/ingot-dev/ingot/test/invariants"
+	"github.com/ingot-dev/ingot/test/loopback"
 	"github.com/ingot-dev/ingot/test/rack"
 	"github.com/ingot-dev/ingot/test/require"
 )
@@ -137,7 +138,7 @@ func (p *pipeline) startClusters(ctx context.Context) error {
 		return err
 	}
 	var err error
-	p.env.BootAddress, err = environment.FreeAddress()
+	p.env.BootAddress, err = loopback.FreeAddress()
 	return err
 }
 

@@ -143,10 +143,15 @@ func (s *restoreCase) restoreOnce(t *testing.T, run string, withStatus bool) {
 	}
 	s.roll(t, run)
 	s.claimed(t, claiming, server)
+	s.env.Rack.Server(joining).SetFaults(stalledWrites)
 	if err := s.order(t.Context(), joining, joining); err != nil {
 		t.Fatal(err)
 	}
-	s.must(t, joining, joining, "writing", func(v observation) bool { return v.step() == "Writing" })
+	s.must(t, joining, joining, "writing", isWriting)
+	s.env.Rack.Server(joining).SetFaults(rack.Faults{})
+	for _, server := range []string{writing, leaving} {
+		s.env.Rack.Server(server).SetFaults(rack.Faults{StallAfter: 1})
+	}
 	if err := s.order(t.Context(), writing, writing); err != nil {
 		t.Fatal(err)
 	}
@@ -155,6 +160,8 @@ func (s *restoreCase) restoreOnce(t *testing.T, run string, withStatus bool) {
 		note, err := v1alpha1.InstallationOf(v.host)
 		return err == nil && note != nil && note.State == v1alpha1.InstallationComplete && v.phase() == v1alpha1.MachineJoining
 	})
+	s.must(t, writing, writing, "installing", func(v observation) bool { return v.phase() == v1alpha1.MachineProvisioning })
+	s.must(t, leaving, leaving, "erasing", func(v observation) bool { return v.host.Status.Provisioning.State == metal3.StateDeprovisioning })
 	if err := s.env.Manager.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -175,6 +182,9 @@ func (s *restoreCase) restoreOnce(t *testing.T, run string, withStatus bool) {
 	s.replace(t, run, objects, withStatus)
 	if err := s.env.StartManager(t.Context(), 1); err != nil {
 		t.Fatal(err)
+	}
+	for _, server := range []string{writing, leaving} {
+		s.env.Rack.Server(server).SetFaults(rack.Faults{})
 	}
 	s.emptiesOn(t, run, writes[rolled])
 	s.hasSettled(t, joining)

@@ -24,6 +24,7 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
 	"github.com/ingot-dev/ingot/config"
 	"github.com/ingot-dev/ingot/test/cluster"
+	"github.com/ingot-dev/ingot/test/loopback"
 	"github.com/ingot-dev/ingot/test/rack"
 )
 
@@ -222,10 +223,14 @@ func (e *Environment) SecureBootAddress() (string, error) {
 	if err != nil || e.secureBoot != "" {
 		return e.secureBoot, err
 	}
-	if e.secureBoot = net.JoinHostPort(host, "8092"); strings.HasPrefix(host, "127.") {
-		e.secureBoot, err = FreeAddress()
+	port := "8092"
+	if strings.HasPrefix(host, "127.") {
+		if port, err = loopback.FreePort(host); err != nil {
+			return "", err
+		}
 	}
-	return e.secureBoot, err
+	e.secureBoot = net.JoinHostPort(host, port)
+	return e.secureBoot, nil
 }
 
 // InstallIngot applies the CRDs, the RBAC and the policies of an installation. There is no Deployment, because the manager is a
@@ -297,14 +302,4 @@ func (e *Environment) RemoveAllButLogs() error {
 		errs = append(errs, os.RemoveAll(filepath.Join(e.Dir, dir)))
 	}
 	return errors.Join(errs...)
-}
-
-// FreeAddress returns a loopback address with a port that is free now, for a server that cannot choose its own.
-func FreeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }

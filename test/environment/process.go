@@ -54,10 +54,24 @@ func (p *Process) Exited() (bool, error) {
 	select {
 	case err := <-p.done:
 		p.done <- err
-		return true, fmt.Errorf("%s ended: %w; its log is %s", p.name, errors.Join(err, errors.New("nobody asked it to")), p.Log)
+		why := "it exited although nobody asked it to"
+		if err != nil {
+			why = err.Error()
+		}
+		return true, fmt.Errorf("%s ended: %s; its log %s ends with: %s", p.name, why, p.Log, p.lastLine())
 	default:
 		return false, nil
 	}
+}
+
+// lastLine returns what the program said last.
+func (p *Process) lastLine() string {
+	text, err := os.ReadFile(p.Log)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return lines[len(lines)-1]
 }
 
 // Stop sends SIGTERM, and kills the process when it has not exited after stopTimeout.

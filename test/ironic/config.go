@@ -43,7 +43,7 @@ const FilesDir = "httpboot"
 type settings struct {
 	Options
 	Dir, Auth         string
-	Port, ConductPort int
+	Port, ConductPort string
 	FilesDir          string
 }
 

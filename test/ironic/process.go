@@ -6,18 +6,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/ingot-dev/ingot/test/loopback"
 )
 
 // Install is the command that installs what this package starts. The package ironic-common has the programs and no service.
@@ -53,13 +52,13 @@ type Process struct {
 // Launch starts an Ironic with its files and an empty database in dir, and waits until its API answers. Stop ends it.
 func Launch(ctx context.Context, dir string, options Options) (*Process, error) {
 	p := &Process{dir: dir}
-	options.Address = cmp.Or(options.Address, ownAddress())
+	options.Address = cmp.Or(options.Address, loopback.Host())
 	set := settings{Options: options, Dir: dir, Auth: "noauth", FilesDir: FilesDir}
 	var err error
-	if set.Port, err = freePort(ctx, options.Address); err != nil {
+	if set.Port, err = loopback.FreePort(options.Address); err != nil {
 		return nil, err
 	}
-	if set.ConductPort, err = freePort(ctx, options.Address); err != nil {
+	if set.ConductPort, err = loopback.FreePort(options.Address); err != nil {
 		return nil, err
 	}
 	if options.Username != "" {
@@ -68,7 +67,7 @@ func Launch(ctx context.Context, dir string, options Options) (*Process, error) 
 			return nil, err
 		}
 	}
-	p.Endpoint, p.set = "http://"+net.JoinHostPort(options.Address, strconv.Itoa(set.Port)), set
+	p.Endpoint, p.set = "http://"+net.JoinHostPort(options.Address, set.Port), set
 	if err := p.writeConfig(); err != nil {
 		return nil, err
 	}
@@ -210,21 +209,4 @@ func (p *Process) writePasswords(ctx context.Context, options Options) error {
 		return fmt.Errorf("configure Ironic: %w", err)
 	}
 	return nil
-}
-
-// ownAddress returns an address of the loopback that nothing else listens on: Ironic takes seconds until it does, and at 127.0.0.1 somebody else is given
-// its port meanwhile.
-func ownAddress() string {
-	host := 1<<8 + rand.IntN(1<<24-1<<9) //nolint:gosec // any will do
-	return netip.AddrFrom4([4]byte{127, byte(host >> 16), byte(host >> 8), byte(host)}).String()
-}
-
-func freePort(ctx context.Context, address string) (int, error) {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", net.JoinHostPort(address, "0"))
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port, nil
 }

@@ -27,9 +27,12 @@ type bootDisk struct {
 	// ctx ends with the power: nothing is written after that.
 	ctx     context.Context
 	errorAt int64
-	// written counts the bytes for Faults.PowerLossAfter.
+	// written counts the bytes for Faults.PowerLossAfter and Faults.StallAfter.
 	written atomic.Int64
 	loseAt  int64
+	// stallAt is where writes wait for stallEnd; 0: nowhere.
+	stallAt  int64
+	stallEnd <-chan struct{}
 }
 
 // errNoDisk is returned for a disk that does not answer.
@@ -38,7 +41,7 @@ var errNoDisk = errors.New("no such device")
 // openDisk opens a disk of the server. The first one has the faults of the server.
 func (s *Server) openDisk(ctx context.Context, n int) (*bootDisk, error) {
 	s.mu.Lock()
-	faults := s.faults
+	faults, replaced := s.faults, s.faultsReplaced
 	s.mu.Unlock()
 	info := s.inventory.Disks[n]
 	if faults.MissingDisk == info.SerialNumber {
@@ -50,7 +53,7 @@ func (s *Server) openDisk(ctx context.Context, n int) (*bootDisk, error) {
 	}
 	disk := &bootDisk{File: file, server: s, isRoot: n == 0, ctx: ctx}
 	if disk.isRoot {
-		disk.errorAt, disk.loseAt = faults.DiskErrorAt, faults.PowerLossAfter
+		disk.errorAt, disk.loseAt, disk.stallAt, disk.stallEnd = faults.DiskErrorAt, faults.PowerLossAfter, faults.StallAfter, replaced
 	}
 	return disk, nil
 }
@@ -85,6 +88,9 @@ func (d *bootDisk) WriteAt(p []byte, off int64) (int, error) {
 		d.server.losePower()
 		return n, errors.Join(errPowerLost, err)
 	}
+	if err := d.stall(before + int64(len(p))); err != nil {
+		return 0, err
+	}
 	return d.File.WriteAt(p, off)
 }
 
@@ -93,7 +99,23 @@ func (d *bootDisk) ZeroRange(off, n int64) error {
 	if err := d.beforeWrite(off, n); err != nil {
 		return err
 	}
+	if err := d.stall(d.written.Load() + n); err != nil {
+		return err
+	}
 	return d.File.ZeroRange(off, n)
+}
+
+// stall waits when more bytes are written than Faults.StallAfter. It returns an error when the power is lost meanwhile.
+func (d *bootDisk) stall(written int64) error {
+	if d.stallAt == 0 || written <= d.stallAt {
+		return nil
+	}
+	select {
+	case <-d.stallEnd:
+		return nil
+	case <-d.ctx.Done():
+		return context.Cause(d.ctx)
+	}
 }
 
 // beforeWrite returns the error with which a write fails, and removes the state of the system when its partition table is overwritten.

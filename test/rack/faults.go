@@ -40,6 +40,9 @@ type Faults struct {
 	PowerLossAt Step
 	// PowerLossAfter is how many bytes the agent writes in one boot before the power is lost, once; 0: never.
 	PowerLossAfter int64
+	// StallAfter is how many bytes the agent writes in one boot before the disk answers no more, until the faults are replaced; 0: never. A range that
+	// is cleared counts while it is.
+	StallAfter int64
 	// MissingGPUs is how many GPUs are not on the PCI bus from the next boot on.
 	MissingGPUs int
 	// NarrowGPUs is how many GPUs have 8 of their 16 PCIe lanes from the next boot on.
@@ -70,6 +73,8 @@ type ProfileChange struct{ From, To string }
 func (s *Server) SetFaults(faults Faults) {
 	s.mu.Lock()
 	s.faults = faults
+	close(s.faultsReplaced)
+	s.faultsReplaced = make(chan struct{})
 	s.mu.Unlock()
 	s.bmc.SetFaults(faults.BMC)
 }

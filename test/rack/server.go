@@ -28,7 +28,9 @@ type Server struct {
 
 	mu     sync.Mutex
 	faults Faults
-	power  hardware.PowerState
+	// faultsReplaced is closed when faults is replaced.
+	faultsReplaced chan struct{}
+	power          hardware.PowerState
 	// cutPower ends everything that runs on the server; nil while the power is off.
 	cutPower context.CancelCauseFunc
 	// restart means that the power is switched on again as soon as it is off.
@@ -67,7 +69,7 @@ func newServer(r *Rack, spec ServerSpec) (*Server, error) {
 		spec.Password = randomText()
 	}
 	s := &Server{
-		rack: r, name: spec.Name, spec: spec, inventory: spec.Profile.inventory(spec.Name, spec.DiskBytes, spec.DataDisks), faults: spec.Faults,
+		rack: r, name: spec.Name, spec: spec, inventory: spec.Profile.inventory(spec.Name, spec.DiskBytes, spec.DataDisks), faults: spec.Faults, faultsReplaced: make(chan struct{}),
 		power: hardware.PowerOff, log: r.options.Log.With("server", spec.Name),
 		state: State{Power: hardware.PowerOff, Activity: "off", Since: r.options.Clock.Now()},
 	}

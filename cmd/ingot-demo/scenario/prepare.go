@@ -20,6 +20,7 @@ import (
 	"github.com/ingot-dev/ingot/imagebuilder/pack"
 	"github.com/ingot-dev/ingot/test/environment"
 	"github.com/ingot-dev/ingot/test/invariants"
+	"github.com/ingot-dev/ingot/test/loopback"
 )
 
 // ballast is the size of the part of the image that does not compress, in bytes. It makes the progress of an installation visible.
@@ -48,10 +49,10 @@ func (d *demo) startClusters(ctx context.Context) error {
 	if err := d.env.StartClusters(ctx, d.fleet.tenantNames()...); err != nil {
 		return err
 	}
-	if d.env.BootAddress, err = environment.FreeAddress(); err != nil {
+	if d.env.BootAddress, err = loopback.FreeAddress(); err != nil {
 		return err
 	}
-	if d.env.WebhookAddress, err = environment.FreeAddress(); err != nil {
+	if d.env.WebhookAddress, err = loopback.FreeAddress(); err != nil {
 		return err
 	}
 	d.screen.Note("all answer, each with etcd, kube-apiserver, scheduler and controller-manager")
