@@ -17,9 +17,6 @@ import (
 	ironicserver "github.com/ingot-dev/ingot/test/ironic"
 )
 
-// ironicRounds is how many times each side deploys all nodes.
-const ironicRounds = 3
-
 // ironicName is the name of Ironic's process in the tables.
 const ironicName = "Ironic"
 
@@ -29,7 +26,7 @@ var comparisonProcesses = []string{ironicName, manager, management, tenant, benc
 // comparison deploys the nodes of an Ironic by Ingot and by a bare loop, in turn.
 //
 // Both have the same nodes, so that the lists are of one length: the manager is stopped while the bare loop runs, and started again before its own turn.
-// Both begin when all nodes are manageable and off and no process is busy, go through the same proxy, and end when Ironic has the last node active, by its
+// Ironic has a processor of its own, see separateIronic. Both begin when all nodes are manageable and off and no process is busy, go through the same proxy, and end when Ironic has the last node active, by its
 // own time. The bare loop gives each node the instance_info and the config drive that Ingot has given it in the same round, and powers it on as Ingot does: the
 // deploy interface fake leaves it off.
 type comparison struct {
@@ -81,7 +78,7 @@ func (c *comparison) run(ctx context.Context) error {
 	if err := c.register(ctx); err != nil {
 		return err
 	}
-	for n := range ironicRounds {
+	for n := range c.options.rounds {
 		ours, err := c.deployByIngot(ctx)
 		if err != nil {
 			return fmt.Errorf("round %d, Ingot: %w", n+1, err)
@@ -230,6 +227,9 @@ func (c *comparison) prepareRound(ctx context.Context, managerSign string) error
 	}
 	var err error
 	if c.pids, err = waitForProcesses(ctx, func() (map[string]int, error) { return findChildren(signs) }); err != nil {
+		return err
+	}
+	if err := separateIronic(c.pids); err != nil {
 		return err
 	}
 	if err := c.awaitQuiet(ctx); err != nil {

@@ -21,6 +21,7 @@ type options struct {
 	dir             string
 	profile         bool
 	tenantQPS       int
+	rounds          int
 	provider        string
 }
 
@@ -63,6 +64,7 @@ func parseFlags(args []string) (options, error) {
 	set.StringVar(&o.dir, "dir", "", "`folder` for disks, logs and profiles, which is kept; empty: one that is removed, unless the run fails")
 	set.BoolVar(&o.profile, "profile", false, "keep CPU profiles of manager and rack, and a heap profile of the manager; needs -dir")
 	set.IntVar(&o.tenantQPS, "tenant-qps", 0, "the manager's limit of requests a `second` to one tenant; 0: its default")
+	set.IntVar(&o.rounds, "rounds", 3, "how many times each side deploys all nodes with -provider ironic")
 	set.StringVar(&o.provider, "provider", providerRedfish, "`who` installs the servers: redfish, which is the manager, metal3, a baremetal-operator in the process of the rack, or ironic, an Ironic that is compared with a bare loop")
 	if err := set.Parse(args); err != nil {
 		return o, err
@@ -82,6 +84,8 @@ func checkOptions(o options, set *flag.FlagSet) error {
 		return fmt.Errorf("-machines %d: expected 3 to 5000", o.machines)
 	case o.steady < 0 || o.timeout <= 0 || o.tenantQPS < 0:
 		return errors.New("-steady, -timeout and -tenant-qps: expected no negative number")
+	case o.rounds < 1:
+		return fmt.Errorf("-rounds %d: expected 1 or more", o.rounds)
 	case o.profile && o.dir == "":
 		return errors.New("-profile: give -dir too, for the profiles would be removed")
 	}

@@ -301,11 +301,12 @@ func (p *planner) setPower(desired hardware.PowerState, graceful bool) result {
 
 // isPowerOffConfirmed reports whether an observed power-off is the BMC's answer to what the Machine has asked for in this generation. A service that
 // installs may only remember it. Without it: somebody powers the server on by its button, Ironic remembers for up to a minute that it is off, and in that
-// minute the Machine deletes the Node of a running server.
+// minute the Machine deletes the Node of a running server. A host that is available has no Node, and an installation begins with whatever power it finds.
+// Without that: every claim makes Ironic ask the BMC once more, while it has installations to begin.
 func (p planner) isPowerOffConfirmed() bool {
 	before := p.Record.Power
 	switch {
-	case p.Host.Online || !p.Host.Claimed || p.Observed == nil || !p.Observed.IsPowerRemembered:
+	case p.Host.Online || !p.Host.Claimed || p.Observed == nil || !p.Observed.IsPowerRemembered, p.Host.Status.State == metal3.StateAvailable:
 		return true
 	case before == nil || before.ObservedGeneration != p.Host.Generation:
 		return false

@@ -59,3 +59,18 @@ func TestAClaimThatIsFollowedByItsImageCausesNoWriteOfThePower(t *testing.T) {
 		t.Errorf("the image is wanted no more: action %s", d.Action.Kind)
 	}
 }
+
+// TestAPowerThatAServiceRemembersIsConfirmedWhereASystemMayRun: an Ironic is asked to power off what has been installed, and not what was just claimed.
+func TestAPowerThatAServiceRemembersIsConfirmedWhereASystemMayRun(t *testing.T) {
+	for state, want := range map[metal3.ProvisioningState]ActionKind{metal3.StateAvailable: ActionNone, metal3.StateProvisioned: ActionSetPower} {
+		f := facts(state, hardware.PowerOff).claimed()
+		f.Host.Generation, f.Host.HasImage, f.Host.Online = 4, state == metal3.StateProvisioned, false
+		f.Observed.IsPowerRemembered = true
+		if state == metal3.StateProvisioned {
+			f = f.installed()
+		}
+		if d := Plan(f); d.Action.Kind != want {
+			t.Errorf("%s: action %q of power %+v, expected %q", state, d.Action.Kind, d.Action.Power, want)
+		}
+	}
+}
