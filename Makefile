@@ -119,7 +119,7 @@ $(BIN)/node-image/guest: $(wildcard test/vm/guest/*.go) go.mod | $(BIN)/node-ima
 .PHONY: test
 test: $(BIN)/gotestsum programs ## Run every test. ARGS="-run NAME ./PACKAGE" narrows it; INGOT_REQUIRE=all fails where a program is missing.
 	$(if $(ARGS),,@cd test/controlplane && GOFLAGS=-trimpath $(CURDIR)/$(BIN)/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- -count=1 -timeout 10m ./...)
-	@$(BIN)/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary=output -- -count=1 -timeout 30m $(if $(ARGS),$(ARGS),./...)
+	@$(BIN)/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary=output -- -count=1 -timeout 45m $(if $(ARGS),$(ARGS),./...)
 
 .PHONY: e2e
 e2e: programs boot node-image ## Install a virtual server with real firmware by PXE, have it join a cluster and run a pod, release and erase it. ARGS="-run NAME" narrows it.

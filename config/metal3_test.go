@@ -116,3 +116,28 @@ func TestWithABaremetalOperatorTheManagerMayNotDoTheHostControllersWork(t *testi
 		t.Errorf("Role %s of config/metal3/rbac:\ngrants %s\nwanted %v", own.Name, got, want)
 	}
 }
+
+// TestWhatABaremetalOperatorHasBesideItsHostsIsOutOfReach: HostFirmwareSettings, HostFirmwareComponents, PreprovisioningImages and the rest are the site's.
+func TestWhatABaremetalOperatorHasBesideItsHostsIsOutOfReach(t *testing.T) {
+	seen := 0
+	for _, o := range metal3Installation(t) {
+		var rules []rbacv1.PolicyRule
+		switch role := o.(type) {
+		case *rbacv1.ClusterRole:
+			rules = role.Rules
+		case *rbacv1.Role:
+			rules = role.Rules
+		}
+		for _, rule := range rules {
+			if slices.Contains(rule.APIGroups, "*") || slices.Contains(rule.APIGroups, "metal3.io") {
+				seen++
+				if left := slices.DeleteFunc(slices.Clone(rule.Resources), func(r string) bool { return r == "baremetalhosts" || r == "hardwaredata" }); len(left) > 0 {
+					t.Errorf("%T %s has %q on %q of metal3.io", o, o.GetName(), rule.Verbs, left)
+				}
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("no role has a right on metal3.io")
+	}
+}

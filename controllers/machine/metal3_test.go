@@ -327,6 +327,45 @@ func TestAHostThatIsDeletedUnderItsMachineIsReported(t *testing.T) {
 	if s := r.servers["server-00"]; !s.IsRunning() {
 		t.Error("the operator was not to look yet")
 	}
+	// The way back that it tells.
+	management.Eventually(t, "the host is gone", func() bool {
+		r.look("server-00")
+		return apierrors.IsNotFound(server.Client.Get(t.Context(), r.key("server-00"), &metal3.BareMetalHost{}))
+	})
+	if r.servers["server-00"].IsRunning() {
+		t.Error("the host is gone, and its server runs")
+	}
+	delete(r.servers, "server-00")
+	r.release()
+	// Nobody can confirm the power-off of a host that is gone, so its Node is left to a person.
+	for _, o := range []client.Object{&corev1.Node{ObjectMeta: r.global()}, &corev1.Secret{ObjectMeta: r.meta("server-00-bmc")}} {
+		if err := server.Client.Delete(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.addServed("server-00")
+	r.addMachine(r.namespace)
+	r.join()
+}
+
+// TestTwoSitesOfBaremetalOperatorsAreServedAtOnce has a NodeProvider with hosts in each of two namespaces, and one manager.
+func TestTwoSitesOfBaremetalOperatorsAreServedAtOnce(t *testing.T) {
+	first, second := newMetal3Rig(t, true), newMetal3Rig(t, true)
+	first.neighbour = second.rig
+	first.start()
+	for _, r := range []*metal3Rig{first, second} {
+		r.addMachine(r.namespace)
+	}
+	for _, r := range []*metal3Rig{first, second} {
+		r.join()
+		if host := r.machine(r.namespace).Status.HostRef; host.Namespace != r.namespace {
+			t.Errorf("the Machine of %s has host %s/%s", r.namespace, host.Namespace, host.Name)
+		}
+	}
+	first.release()
+	if second.phase() != v1alpha1.MachineReady || !second.servers["server-00"].IsRunning() {
+		t.Errorf("when the other site's Machine was released, this one's became %s", second.phase())
+	}
 }
 
 // TestAMachineLivesThroughFaultsOfItsHost lets everything that is done with the server fail at first and take its time then. The operator is started

@@ -54,6 +54,8 @@ type rig struct {
 	writes    writes
 	// log of the manager; zero: none.
 	log logr.Logger
+	// neighbour is another namespace that the manager of this one serves too; nil: none.
+	neighbour *rig
 	// direct is as whom the controller reads past its cache; nil: as the manager.
 	direct *rest.Config
 	// tenantWrap changes what the tenant's API server answers; nil: nothing.
@@ -188,9 +190,17 @@ func (r *rig) start() {
 	skip := true
 	limited := rest.CopyConfig(server.Config)
 	limited.Wrap(r.writes.wrap)
+	served := []types.NamespacedName{r.tenant}
+	if r.neighbour != nil {
+		served = append(served, r.neighbour.tenant)
+	}
+	namespaces := map[string]cache.Config{}
+	for _, tenant := range served {
+		namespaces[tenant.Namespace] = cache.Config{}
+	}
 	mgr, err := ctrl.NewManager(limited, ctrl.Options{
 		Scheme: server.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &skip},
-		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{r.namespace: {}}}, Logger: r.log, NewClient: readyourwrites.NewClient,
+		Cache: cache.Options{DefaultNamespaces: namespaces}, Logger: r.log, NewClient: readyourwrites.NewClient,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -205,8 +215,10 @@ func (r *rig) start() {
 	if err := mgr.Add(tenants); err != nil {
 		t.Fatal(err)
 	}
-	if err := tenants.Set(t.Context(), r.tenant, server.Cluster.Kubeconfig()); err != nil {
-		t.Fatal(err)
+	for _, tenant := range served {
+		if err := tenants.Set(t.Context(), tenant, server.Cluster.Kubeconfig()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	direct := mgr.GetAPIReader()
 	if r.direct != nil {

@@ -31,7 +31,7 @@ var law = []rule{
 	{"controllers", []string{"api", "presentation", "cloudinit", "controllers/plan", "controllers/hardware", "controllers/hostindex", "controllers/readyourwrites", "controllers/step", "controllers/tenantaccess"}},
 	{"cmd/ingot-agent", []string{"controllers/hardware"}},
 	{"cmd/ingot-manager", []string{"api", "presentation", "cloudinit", "imagebuilder/iso", "imagebuilder/uki", "controllers", "cmd/ingot-manager", "config"}},
-	{"cmd/ingot-demo", []string{"api", "config", "controllers/plan/leaderlease", "controllers/step", "imagebuilder", "cmd/ingot-demo", "cmd/ingot/cli", "test/environment", "test/invariants", "test/ironic", "test/metal3rack", "test/rack"}},
+	{"cmd/ingot-demo", []string{"api", "config", "controllers/plan/leaderlease", "controllers/step", "imagebuilder", "cmd/ingot-demo", "cmd/ingot/cli", "test/environment", "test/invariants", "test/ironic", "test/loopback", "test/metal3rack", "test/rack"}},
 	{"cmd/ingot", []string{"api", "presentation", "cloudinit", "imagebuilder", "controllers", "config", "cmd/ingot"}},
 	{"config", nil},
 	{"test/bmc", []string{"controllers/hardware", "test/bmc"}},

@@ -17,8 +17,8 @@ import (
 	"github.com/ingot-dev/ingot/test/require"
 )
 
-// demoLimit is far more than a demo takes on a busy machine.
-const demoLimit = 10 * time.Minute
+// demoLimit is far more than a demo takes on a busy machine, and stepLimit more than one of its steps does.
+const demoLimit, stepLimit = 20 * time.Minute, "10m"
 
 // demo is one run of `ingot-demo --plain`.
 type demo struct {
@@ -42,7 +42,7 @@ func startDemo(t *testing.T, args ...string) *demo {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), demoLimit)
 	d := &demo{dir: t.TempDir(), out: &output{arrived: make(chan struct{}, 1)}}
-	d.cmd = exec.CommandContext(ctx, program, append([]string{"--plain"}, args...)...)
+	d.cmd = exec.CommandContext(ctx, program, append([]string{"--plain", "--timeout", stepLimit}, args...)...)
 	d.cmd.Env = append(os.Environ(), "TMPDIR="+d.dir)
 	d.cmd.Stdout, d.cmd.Stderr = d.out, d.out
 	if err := d.cmd.Start(); err != nil {
