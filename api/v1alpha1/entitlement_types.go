@@ -1,7 +1,10 @@
 package v1alpha1
 
 import (
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // EntitlementFinalizer keeps an Entitlement until its objects in the shared cluster are removed.
@@ -11,7 +14,7 @@ const EntitlementFinalizer = "ingot.dev/entitlement"
 const (
 	// LabelTenant is the key under which a DeviceClass has its tenant, unless the Entitlement names another one.
 	LabelTenant = "gpu.platform/tenant"
-	// LabelEntitlement is the uid of the Entitlement. An object without it is never changed.
+	// LabelEntitlement is the ObjectsUID of the Entitlement. An object without it is never changed.
 	LabelEntitlement = "ingot.dev/entitlement"
 )
 
@@ -121,7 +124,7 @@ type TenantNamespaces struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:XValidation:rule="self.all(n, !n.startsWith('kube-'))",message="names must not be namespaces of Kubernetes: its own pods would be refused"
 	Names []string `json:"names,omitempty"`
-	// selector matches the labels of the namespaces. The tenant must not be able to change them. Namespaces whose names begin with kube- never match.
+	// selector matches the labels of the namespaces. The tenant must not be able to change them. kube-system, kube-public and kube-node-lease never match.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="selector must not be empty: it would match every namespace"
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
@@ -244,6 +247,16 @@ type Entitlement struct {
 	Spec EntitlementSpec `json:"spec"`
 	// +optional
 	Status EntitlementStatus `json:"status,omitempty"`
+}
+
+// ObjectsUID is the uid that the Entitlement's objects in the shared cluster have as a label: its own or, after a restore that created it again, the one that
+// it had when they were made. It is in the annotation ingot.dev/registered-as, which the manager writes with its finalizer. That of a manifest that was
+// copied for another Entitlement has another name, and does not count.
+func (e *Entitlement) ObjectsUID() types.UID {
+	if uid, isOwn := strings.CutPrefix(e.Annotations[AnnotationRegisteredAs], e.Namespace+"/"+e.Name+"/"); isOwn && uid != "" {
+		return types.UID(uid)
+	}
+	return e.UID
 }
 
 // EntitlementList is a list of Entitlements.

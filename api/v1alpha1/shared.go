@@ -77,7 +77,7 @@ const (
 	// AnnotationRelease on a BareMetalHost that reports MachineGone is the uid of the Machine that is gone: the host is powered off, erased and
 	// freed. It is none where the consumerRef has no uid. It asks for the verb abandon on the Machine.
 	AnnotationRelease = "ingot.dev/release"
-	// AnnotationRegisteredAs on a BareMetalHost and on a NodePool is namespace/name/uid of the object that Ingot took over. An object with another uid was
+	// AnnotationRegisteredAs on a BareMetalHost, a NodePool and an Entitlement is namespace/name/uid of the object that Ingot took over. An object with another uid was
 	// created again from a backup.
 	AnnotationRegisteredAs = "ingot.dev/registered-as"
 	// AnnotationFormerly on a BareMetalHost and on a NodePool has the values of AnnotationRegisteredAs that the object had under earlier uids, separated by

@@ -2,6 +2,7 @@ package entitlement
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"reflect"
 
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -50,6 +52,9 @@ func (r *Reconciler) enforce(ctx context.Context, obs *observation) *problem {
 		return p
 	}
 	wanted := map[identity]bool{}
+	for _, name := range obs.plan.Kept {
+		wanted[identity{resourcev1.SchemeGroupVersion.WithKind("DeviceClass"), client.ObjectKey{Name: name}}] = true
+	}
 	for _, typed := range obs.plan.Objects {
 		object, err := toUnstructured(typed)
 		if err != nil {
@@ -66,13 +71,13 @@ func (r *Reconciler) enforce(ctx context.Context, obs *observation) *problem {
 	return r.observeUse(ctx, obs)
 }
 
-// listOurs returns the objects that have the uid of the Entitlement.
+// listOurs returns the objects that the Entitlement has made.
 func (r *Reconciler) listOurs(ctx context.Context, obs *observation) (map[identity]*unstructured.Unstructured, *problem) {
 	out := map[identity]*unstructured.Unstructured{}
 	for _, kind := range kinds {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		if err := obs.access.Client.List(ctx, list, client.MatchingLabels{v1alpha1.LabelEntitlement: string(obs.entitlement.UID)}); err != nil {
+		if err := obs.access.Client.List(ctx, list, client.MatchingLabels{v1alpha1.LabelEntitlement: string(obs.entitlement.ObjectsUID())}); err != nil {
 			return nil, problemOf("list "+kind.Kind+" objects of the shared cluster", err)
 		}
 		for i := range list.Items {
@@ -86,8 +91,9 @@ func (r *Reconciler) listOurs(ctx context.Context, obs *observation) (map[identi
 func (r *Reconciler) apply(ctx context.Context, obs *observation, object, existing *unstructured.Unstructured) *problem {
 	doing := fmt.Sprintf("write %s %s in the shared cluster", object.GetKind(), object.GetName())
 	options := []client.ApplyOption{client.FieldOwner(fieldManager)}
+	isExtended := existing != nil && !isIn(existing.Object["spec"], object.Object["spec"])
 	if existing != nil {
-		if isIn(object.Object, existing.Object) {
+		if isIn(object.Object, existing.Object) && !isExtended {
 			return nil
 		}
 		// An object that was deleted and made again by somebody else has another uid, and is not changed.
@@ -105,7 +111,25 @@ func (r *Reconciler) apply(ctx context.Context, obs *observation, object, existi
 			return problemOf(doing, err)
 		}
 	}
-	return problemOf(doing, obs.access.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...))
+	spec := object.Object["spec"]
+	err := obs.access.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...)
+	if err == nil && isExtended {
+		err = replaceSpec(ctx, obs.access.Client, existing, spec)
+	}
+	return problemOf(doing, err)
+}
+
+// replaceSpec removes what somebody else has added to the spec, which a server-side apply leaves there. Without it: a rule that excludes a resource from a
+// policy stays, and the policy refuses nothing.
+func replaceSpec(ctx context.Context, c client.Client, existing *unstructured.Unstructured, spec any) error {
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": existing.GetUID()},
+		{"op": "add", "path": "/spec", "value": spec},
+	})
+	if err != nil {
+		return fmt.Errorf("write the spec: %w", err)
+	}
+	return c.Patch(ctx, existing, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(fieldManager))
 }
 
 // remove deletes the objects that are ours and not wanted.
@@ -135,12 +159,8 @@ func (r *Reconciler) release(ctx context.Context, obs observation) (reconcile.Re
 				problem = r.remove(ctx, &obs, ours, nil)
 			}
 		}
-		switch {
-		case problem == nil:
-		case problem.retry != nil:
-			return step.Retry(problem.retry).Result()
-		default:
-			return r.finish(ctx, obs, problem)
+		if problem != nil {
+			return r.conclude(ctx, obs, problem)
 		}
 	}
 	return step.Retry(r.setFinalizer(ctx, obs.entitlement, false)).Result()
@@ -150,6 +170,9 @@ func (r *Reconciler) setFinalizer(ctx context.Context, e *v1alpha1.Entitlement, 
 	after := e.DeepCopy()
 	if wanted {
 		controllerutil.AddFinalizer(after, v1alpha1.EntitlementFinalizer)
+		if !v1alpha1.IsRestored(after) {
+			v1alpha1.Register(after)
+		}
 	} else {
 		controllerutil.RemoveFinalizer(after, v1alpha1.EntitlementFinalizer)
 	}

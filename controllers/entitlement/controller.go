@@ -49,13 +49,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil || obs.entitlement == nil {
 		return step.Retry(err).Result()
 	}
+	isRegistered := obs.entitlement.Annotations[v1alpha1.AnnotationRegisteredAs] != ""
 	switch has := controllerutil.ContainsFinalizer(obs.entitlement, v1alpha1.EntitlementFinalizer); {
 	case !obs.entitlement.DeletionTimestamp.IsZero():
 		if !has {
 			return step.Done().Result()
 		}
 		return r.release(ctx, obs)
-	case !has:
+	case !has || !isRegistered:
 		// The event of this write starts the next reconcile.
 		return step.Retry(r.setFinalizer(ctx, obs.entitlement, true)).Result()
 	}
@@ -63,8 +64,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if problem == nil {
 		problem = r.enforce(ctx, &obs)
 	}
-	if problem != nil && problem.retry != nil {
-		return step.Retry(problem.retry).Result()
-	}
-	return r.finish(ctx, obs, problem)
+	return r.conclude(ctx, obs, problem)
 }

@@ -32,8 +32,9 @@ type observation struct {
 	problem *problem
 	// plan is what the shared cluster must have. observe sets it.
 	plan entitlement.Plan
-	// namespaces of the tenant that exist. observe sets it.
-	namespaces []string
+	// namespaces of the tenant that exist, and terminating those of them that are being deleted. observe sets them.
+	namespaces  []string
+	terminating map[string]bool
 	// seen is what was found of the DeviceClasses; nil: nothing could be read. enforce sets it.
 	seen map[string]entitlement.Seen
 	// gateKeys are the keys of all gates. observe sets it.
@@ -42,9 +43,10 @@ type observation struct {
 
 // problem is why an Entitlement is not enforced.
 type problem struct {
+	// status is that of the condition Enforced; empty: it stays as it is.
 	status          metav1.ConditionStatus
 	reason, message string
-	// retry is an error that says nothing about the Entitlement: the call is made again.
+	// retry is an error after which the call is made again; nil: the steady look is soon enough.
 	retry error
 }
 
@@ -53,6 +55,9 @@ func problemOf(doing string, err error) *problem {
 	switch {
 	case err == nil:
 		return nil
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsConflict(err), apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
+		// What was read a moment ago is so no more: the next look knows.
+		return &problem{retry: fmt.Errorf("%s: %w", doing, err)}
 	case apierrors.IsForbidden(err):
 		return &problem{metav1.ConditionFalse, v1alpha1.ReasonEntitlementRightsMissing, fmt.Sprintf("%s: %s. An administrator of the shared cluster applies what "+
 			"ingot tenant add --entitlements --tenant-side prints", doing, tenantaccess.Printable(err.Error())), nil}
@@ -62,7 +67,7 @@ func problemOf(doing string, err error) *problem {
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return &problem{metav1.ConditionFalse, v1alpha1.ReasonObjectRefused, doing + ": " + tenantaccess.Printable(err.Error()), nil}
 	}
-	return &problem{retry: fmt.Errorf("%s: %w", doing, err)}
+	return &problem{metav1.ConditionUnknown, v1alpha1.ReasonTenantUnreachable, doing + ": " + tenantaccess.Printable(err.Error()), fmt.Errorf("%s: %w", doing, err)}
 }
 
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (observation, error) {
@@ -93,7 +98,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		if obs.problem, err = r.observeNamespaces(ctx, &obs, &tenant); err != nil {
 			return obs, err
 		}
-		input.Namespaces = obs.namespaces
+		input.Namespaces, input.Terminating = obs.namespaces, obs.terminating
 	}
 	obs.plan = entitlement.Make(input)
 	return obs, nil
@@ -129,8 +134,31 @@ func (r *Reconciler) observePromises(ctx context.Context, into *entitlement.Inpu
 		}
 		into.Promises[nodeTypes.Items[i].Name] = promise
 	}
-	into.Guarded = entitlement.Guarded(into.Promises)
+	expectations, err := r.expectations(ctx)
+	if err != nil {
+		return err
+	}
+	for _, promise := range into.Promises {
+		expectations = append(expectations, promise.Expectation)
+	}
+	into.Guarded = entitlement.Guarded(expectations)
 	return nil
+}
+
+// expectations returns what all renderings promise that this version can read: nodes of an earlier revision run until they are rolled, those of a later one
+// come with a rollout.
+func (r *Reconciler) expectations(ctx context.Context) ([]v1alpha1.NodeExpectation, error) {
+	var list v1alpha1.NodeTypeRenderingList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list NodeTypeRenderings: %w", err)
+	}
+	var out []v1alpha1.NodeExpectation
+	for i := range list.Items {
+		if plan, err := rendering.Plan(&list.Items[i]); err == nil {
+			out = append(out, plan.Expectation)
+		}
+	}
+	return out, nil
 }
 
 func (r *Reconciler) promiseOf(ctx context.Context, nodeType *v1alpha1.NodeType) (entitlement.Promise, error) {
@@ -162,8 +190,12 @@ func (r *Reconciler) observeNamespaces(ctx context.Context, obs *observation, te
 		return problemOf("list the namespaces of the shared cluster", err), nil
 	}
 	all := make([]entitlement.Namespace, len(list.Items))
+	obs.terminating = map[string]bool{}
 	for i := range list.Items {
 		all[i] = entitlement.Namespace{Name: list.Items[i].Name, Labels: list.Items[i].Labels}
+		if list.Items[i].DeletionTimestamp != nil {
+			obs.terminating[all[i].Name] = true
+		}
 	}
 	var err error
 	if obs.namespaces, err = entitlement.NamespacesOf(obs.entitlement.Spec.Namespaces, all); err != nil {
@@ -231,6 +263,10 @@ func (r *Reconciler) observeUse(ctx context.Context, obs *observation) *problem 
 			continue
 		}
 		s := entitlement.Seen{Usage: usage[c.DeviceClass]}
+		if c.IsKept {
+			obs.seen[c.DeviceClass] = s
+			continue
+		}
 		if s.Found, err = entitlement.Find(c.Selector, published.Items, func(node string) bool { return gated[node] }); err != nil {
 			s.Problem = err.Error()
 		}

@@ -16,6 +16,19 @@ import (
 // rereadAfter is how often the shared cluster is read again: its claims and namespaces are not watched.
 const rereadAfter = 30 * time.Second
 
+// conclude writes the status, unless a problem says nothing about the Entitlement, and tries again what may work then.
+func (r *Reconciler) conclude(ctx context.Context, obs observation, p *problem) (reconcile.Result, error) {
+	if p == nil || p.retry == nil {
+		return r.finish(ctx, obs, p)
+	}
+	if p.status != "" {
+		if result, err := r.finish(ctx, obs, p); err != nil {
+			return result, err
+		}
+	}
+	return step.Retry(p.retry).Result()
+}
+
 // finish writes the status.
 func (r *Reconciler) finish(ctx context.Context, obs observation, p *problem) (reconcile.Result, error) {
 	now := r.Clock.Now()

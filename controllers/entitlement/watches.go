@@ -17,7 +17,7 @@ import (
 
 // watch adds the objects whose changes start a reconcile.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
-	changed := predicate.Or(predicate.GenerationChangedPredicate{}, step.OnUpdate(hasOtherFinalizers))
+	changed := predicate.Or(predicate.GenerationChangedPredicate{}, step.OnUpdate(isTakenOver))
 	return b.For(&v1alpha1.Entitlement{}, builder.WithPredicates(changed)).
 		// An Entitlement that was contradicted goes on when the older one is changed or gone.
 		Watches(&v1alpha1.Entitlement{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -25,8 +25,9 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 		WatchesRawSource(r.Tenants.TenantSource(name, r.ofCluster))
 }
 
-func hasOtherFinalizers(before, after *v1alpha1.Entitlement) bool {
-	return len(before.Finalizers) != len(after.Finalizers)
+// isTakenOver reports whether the manager has given the Entitlement its finalizer or its annotation.
+func isTakenOver(before, after *v1alpha1.Entitlement) bool {
+	return len(before.Finalizers) != len(after.Finalizers) || before.Annotations[v1alpha1.AnnotationRegisteredAs] != after.Annotations[v1alpha1.AnnotationRegisteredAs]
 }
 
 // hasOtherPromise reports whether a NodeType may promise something else than before.

@@ -84,7 +84,7 @@ func TestWhoHoldsWhatIsReadFromBothClusters(t *testing.T) {
 		rows[i].Since = time.Time{}
 	}
 	want := []Row{
-		{Namespace: tenant, Claim: "other", Class: "somebody-a100", Devices: 1, IsWaiting: true},
+		{Tenant: "legal-ai", Namespace: tenant, Claim: "other", Class: "somebody-a100", Devices: 1, IsWaiting: true},
 		{
 			Tenant: "legal-ai", Namespace: tenant, Claim: "training", Class: "legal-ai-h100", Devices: 2, Node: node, Machine: shared + "/training-1", Host: "server-04", Rack: "r7",
 			Holder: "training",
@@ -124,5 +124,21 @@ func TestClaimsThatWaitComeFirstTheLongestWaitingBeforeTheOthers(t *testing.T) {
 	}
 	if got := strings.Join(names, " "); got != "old young held" || !rows[2].Since.Equal(allocation.Time) {
 		t.Errorf("%s, held since %s", got, rows[2].Since)
+	}
+}
+
+// TestAClaimHasItsTenantWhenItsClassWasTakenAway: neither Entitlement has a class any more.
+func TestAClaimHasItsTenantWhenItsClassWasTakenAway(t *testing.T) {
+	of := func(tenant string, namespaces v1alpha1.TenantNamespaces) v1alpha1.Entitlement {
+		return v1alpha1.Entitlement{Spec: v1alpha1.EntitlementSpec{TenantClusterRef: v1alpha1.LocalReference{Name: "gpus"}, Tenant: tenant, Namespaces: namespaces}}
+	}
+	labelled := v1alpha1.TenantNamespaces{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "ai"}}}
+	site := NewSite("gpus", []v1alpha1.Entitlement{of("legal", v1alpha1.TenantNamespaces{Names: []string{"contracts"}}), of("research", labelled), of("research-ai", labelled)}, nil, nil)
+	for c, want := range map[*resourcev1.ResourceClaim]string{
+		claim("contracts", "a", "legal-h100", 1): "legal", claim("lab", "b", "research-h100", 1): "research", claim("lab", "c", "research-ai-h100", 1): "research-ai", claim("lab", "d", "a100", 1): "",
+	} {
+		if rows := Rows([]resourcev1.ResourceClaim{*c}, site); len(rows) != 1 || rows[0].Tenant != want {
+			t.Errorf("claim %s of class %s: %+v, expected tenant %q", c.Name, c.Spec.Devices.Requests[0].Exactly.DeviceClassName, rows, want)
+		}
 	}
 }

@@ -20,7 +20,7 @@ const labelRack = "rack"
 
 // Row is what a claim has or asks for of one class, on one node, as `ingot claims -o json` prints it.
 type Row struct {
-	// Tenant whose Entitlement has the class; empty: none has.
+	// Tenant whose Entitlement has the class, or had it when the claim was made; empty: none.
 	Tenant    string `json:"tenant,omitempty"`
 	Namespace string `json:"namespace"`
 	Claim     string `json:"claim"`
@@ -40,22 +40,32 @@ type Row struct {
 
 // Site is what the management cluster knows of a shared cluster.
 type Site struct {
-	tenants  map[string]string
+	// tenants are by DeviceClass, and owners by namespace; names are those of all tenants, the longest first.
+	tenants, owners map[string]string
+	names           []string
 	machines map[string]*v1alpha1.Machine
 	racks    map[v1alpha1.NamespacedReference]string
 }
 
 // NewSite returns what is known of a TenantCluster.
 func NewSite(cluster string, entitlements []v1alpha1.Entitlement, machines []v1alpha1.Machine, hosts []metal3.BareMetalHost) Site {
-	out := Site{tenants: map[string]string{}, machines: map[string]*v1alpha1.Machine{}, racks: map[v1alpha1.NamespacedReference]string{}}
+	out := Site{tenants: map[string]string{}, owners: map[string]string{}, machines: map[string]*v1alpha1.Machine{}, racks: map[v1alpha1.NamespacedReference]string{}}
 	for i := range entitlements {
 		e := &entitlements[i]
+		if e.Spec.TenantClusterRef.Name != cluster {
+			continue
+		}
+		out.names = append(out.names, e.Spec.Tenant)
+		for _, namespace := range e.Spec.Namespaces.Names {
+			out.owners[namespace] = e.Spec.Tenant
+		}
 		for _, class := range e.Status.Classes {
-			if e.Spec.TenantClusterRef.Name == cluster && class.DeviceClass != "" {
+			if class.DeviceClass != "" {
 				out.tenants[class.DeviceClass] = e.Spec.Tenant
 			}
 		}
 	}
+	slices.SortFunc(out.names, func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) })
 	for i := range machines {
 		if m := &machines[i]; m.Spec.TenantClusterRef.Name == cluster && m.Status.NodeRef != nil {
 			out.machines[m.Status.NodeRef.Name] = m
@@ -74,7 +84,7 @@ func Rows(claims []resourcev1.ResourceClaim, site Site) []Row {
 		claim := &claims[i]
 		for class, usage := range entitlement.Count(claims[i : i+1]) {
 			row := Row{
-				Tenant: site.tenants[class], Namespace: claim.Namespace, Claim: claim.Name, Class: class, Devices: usage.Allocated + usage.Pending,
+				Tenant: site.tenantOf(class, claim.Namespace), Namespace: claim.Namespace, Claim: claim.Name, Class: class, Devices: usage.Allocated + usage.Pending,
 				IsWaiting: claim.Status.Allocation == nil, Since: since(claim), Node: nodeOf(claim), Holder: holder(claim),
 			}
 			rows = append(rows, site.locate(row))
@@ -84,6 +94,19 @@ func Rows(claims []resourcev1.ResourceClaim, site Site) []Row {
 		return cmp.Or(compareWaiting(a, b), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Claim, b.Claim), cmp.Compare(a.Class, b.Class))
 	})
 	return rows
+}
+
+// tenantOf returns the tenant of a claim. A claim runs on after its class was taken away: then the namespace tells, or the name of the class, TENANT-CLASS.
+func (s Site) tenantOf(class, namespace string) string {
+	if tenant := cmp.Or(s.tenants[class], s.owners[namespace]); tenant != "" {
+		return tenant
+	}
+	for _, tenant := range s.names {
+		if strings.HasPrefix(class, tenant+"-") {
+			return tenant
+		}
+	}
+	return ""
 }
 
 func compareWaiting(a, b Row) int {

@@ -22,8 +22,9 @@ type Input struct {
 	GateKeys []string
 	// Guarded are the resources that only an entitlement gives, sorted; a name that ends in * is a prefix.
 	Guarded []string
-	// Namespaces of the tenant that exist, sorted.
-	Namespaces []string
+	// Namespaces of the tenant that exist, sorted, and Terminating those of them that are being deleted. These take no new objects.
+	Namespaces  []string
+	Terminating map[string]bool
 }
 
 // Class is a class of the Entitlement and what became of it.
@@ -35,11 +36,18 @@ type Class struct {
 	Selector string
 	// Reason and Problem say why the class gives nothing; empty: it does.
 	Reason, Problem string
+	// IsKept: what its NodeType promises cannot be read now, so its DeviceClass stays as it is, with no Selector here.
+	IsKept bool
 }
+
+// isRefused reports whether nothing of the class may be asked for.
+func (c Class) isRefused() bool { return c.Problem != "" && !c.IsKept }
 
 // Plan is what the shared cluster must have.
 type Plan struct {
 	Classes []Class
+	// Kept are the names of DeviceClasses that stay as they are, if they are there.
+	Kept []string
 	// Objects are typed objects of Kubernetes with their TypeMeta, in the order in which they are written: no DeviceClass appears before what fences it.
 	Objects []any
 }
@@ -56,14 +64,28 @@ func Make(in Input) Plan {
 		class := Class{EntitledClass: c}
 		var offered []offer
 		offered, class.Reason, class.Problem = match(c, in.Promises)
-		if class.Problem == "" && c.Kind != v1alpha1.DeviceResource {
-			class.DeviceClass, class.Selector = DeviceClassName(in.Entitlement, c), selector(offered)
+		class.IsKept = in.Promises[c.NodeTypeRef.Name].Problem != ""
+		if !class.isRefused() && c.Kind != v1alpha1.DeviceResource {
+			class.DeviceClass = DeviceClassName(in.Entitlement, c)
+		}
+		if class.Problem == "" && class.DeviceClass != "" {
+			class.Selector = selector(offered)
 		}
 		p.classes = append(p.classes, class)
 	}
 	objects := p.policies()
 	objects = append(objects, p.quotas()...)
-	return Plan{Classes: p.classes, Objects: append(objects, p.deviceClassObjects()...)}
+	return Plan{Classes: p.classes, Kept: p.kept(), Objects: append(objects, p.deviceClassObjects()...)}
+}
+
+func (p *planner) kept() []string {
+	var out []string
+	for _, c := range p.classes {
+		if c.IsKept && c.DeviceClass != "" {
+			out = append(out, c.DeviceClass)
+		}
+	}
+	return out
 }
 
 // DeviceClassName returns the name of the DeviceClass of a class.
@@ -87,7 +109,7 @@ func (p *planner) resources() []string {
 	var out []string
 	for _, c := range p.classes {
 		switch {
-		case c.Problem != "":
+		case c.isRefused():
 		case c.Kind == v1alpha1.DeviceResource:
 			out = append(out, c.Resource)
 		default:
@@ -105,7 +127,7 @@ func (p *planner) quotaName() string       { return "ingot-" + p.in.Entitlement.
 func (p *planner) meta(name string) metav1.ObjectMeta {
 	e := p.in.Entitlement
 	return metav1.ObjectMeta{Name: name, Labels: map[string]string{
-		v1alpha1.LabelEntitlement:                        string(e.UID),
+		v1alpha1.LabelEntitlement:                        string(e.ObjectsUID()),
 		cmp.Or(e.Spec.TenantLabel, v1alpha1.LabelTenant): e.Spec.Tenant,
 	}}
 }
@@ -117,6 +139,9 @@ func (p *planner) quotas() []any {
 	}
 	var out []any
 	for _, namespace := range p.in.Namespaces {
+		if p.in.Terminating[namespace] {
+			continue
+		}
 		meta := p.meta(p.quotaName())
 		meta.Namespace = namespace
 		out = append(out, &corev1.ResourceQuota{
@@ -128,15 +153,20 @@ func (p *planner) quotas() []any {
 
 func (p *planner) limits() corev1.ResourceList {
 	hard := corev1.ResourceList{}
+	// Two classes may give the same resource, of nodes of two NodeTypes: a container cannot say which it means.
+	add := func(name string, devices int32) {
+		limit := hard[corev1.ResourceName(name)]
+		limit.Add(*resource.NewQuantity(int64(devices), resource.DecimalSI))
+		hard[corev1.ResourceName(name)] = limit
+	}
 	for _, c := range p.classes {
-		limit := *resource.NewQuantity(int64(c.Devices), resource.DecimalSI)
 		switch {
-		case c.Problem != "":
+		case c.isRefused():
 		case c.Kind == v1alpha1.DeviceResource:
-			hard[corev1.ResourceName(corev1.DefaultResourceRequestsPrefix+c.Resource)] = limit
+			add(corev1.DefaultResourceRequestsPrefix+c.Resource, c.Devices)
 		default:
-			hard[corev1.ResourceName(c.DeviceClass+corev1.ResourceClaimsPerClass)] = limit
-			hard[corev1.ResourceName(corev1.ResourceImplicitExtendedClaimsPerClass+c.DeviceClass)] = limit
+			add(c.DeviceClass+corev1.ResourceClaimsPerClass, c.Devices)
+			add(corev1.ResourceImplicitExtendedClaimsPerClass+c.DeviceClass, c.Devices)
 		}
 	}
 	return hard
@@ -145,7 +175,7 @@ func (p *planner) limits() corev1.ResourceList {
 func (p *planner) deviceClassObjects() []any {
 	var out []any
 	for _, c := range p.classes {
-		if c.DeviceClass == "" {
+		if c.DeviceClass == "" || c.IsKept {
 			continue
 		}
 		out = append(out, &resourcev1.DeviceClass{
@@ -162,11 +192,11 @@ var guardedAlways = []string{
 	resourcev1.ResourceDeviceClassPrefix + "*", wellknown.NVIDIAGPU + "*", wellknown.NVIDIAMIGPrefix + "*", wellknown.AMDDomain + "*", wellknown.IntelGPUDomain + "*", wellknown.HabanaDomain + "*",
 }
 
-// Guarded returns the resources that only an entitlement gives: those of GPUs and of DeviceClasses, and those that NodeTypes promise.
-func Guarded(promises map[string]Promise) []string {
+// Guarded returns the resources that only an entitlement gives: those of GPUs and of DeviceClasses, and those that nodes are expected to have.
+func Guarded(expectations []v1alpha1.NodeExpectation) []string {
 	out := slices.Clone(guardedAlways)
-	for _, promise := range promises {
-		for _, o := range offers(promise.Expectation) {
+	for _, e := range expectations {
+		for _, o := range offers(e) {
 			if o.kind == v1alpha1.DeviceResource {
 				out = append(out, o.resource)
 			}

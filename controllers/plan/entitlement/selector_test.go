@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
@@ -231,4 +232,22 @@ func TestOfTwoEntitlementsThatContradictEachOtherTheOlderOneHolds(t *testing.T) 
 	if got, err := NamespacesOf(v1alpha1.TenantNamespaces{Selector: NamespaceSelector(named("legal", "kube-system"))}, namespaces); err != nil || !slices.Equal(got, []string{"legal"}) {
 		t.Errorf("%v, %v: a selector must not match a namespace of Kubernetes", got, err)
 	}
+}
+
+// TestTwoClassesOfOneResourceAddUp: a container that asks for nvidia.com/gpu cannot say of which NodeType.
+func TestTwoClassesOfOneResourceAddUp(t *testing.T) {
+	first := v1alpha1.EntitledClass{Name: "a", Kind: v1alpha1.DeviceResource, Resource: "nvidia.com/mig-1g.5gb", NodeTypeRef: v1alpha1.LocalReference{Name: "first"}, Devices: 3}
+	again := first
+	again.Name, again.NodeTypeRef.Name, again.Devices = "b", "second", 4
+	e := &v1alpha1.Entitlement{Spec: v1alpha1.EntitlementSpec{Tenant: "legal", Namespaces: v1alpha1.TenantNamespaces{Names: []string{"legal"}}, Classes: []v1alpha1.EntitledClass{first, again}}}
+	plan := Make(Input{Entitlement: e, Namespaces: []string{"legal"}, Promises: map[string]Promise{"first": promise(t, "a100-mig-part"), "second": promise(t, "a100-mig-part")}})
+	for _, o := range plan.Objects {
+		if quota, is := o.(*corev1.ResourceQuota); is {
+			if got := quota.Spec.Hard["requests.nvidia.com/mig-1g.5gb"]; got.Value() != 7 {
+				t.Errorf("the namespace may have %s", got.String())
+			}
+			return
+		}
+	}
+	t.Error("there is no ResourceQuota")
 }
