@@ -142,3 +142,17 @@ func TestAClaimHasItsTenantWhenItsClassWasTakenAway(t *testing.T) {
 		}
 	}
 }
+
+// TestAClaimOfAVirtualClusterHasTheNameThatItsTenantKnows: the syncer writes both names on what it makes.
+func TestAClaimOfAVirtualClusterHasTheNameThatItsTenantKnows(t *testing.T) {
+	synced := claim("vc-legal", "training-x-team-x-legal", "legal-h100", 1)
+	synced.Annotations = map[string]string{"vcluster.loft.sh/object-name": "training", "vcluster.loft.sh/object-namespace": "team"}
+	synced.Labels = map[string]string{"vcluster.loft.sh/managed-by": "legal"}
+	rows := Rows([]resourcev1.ResourceClaim{*synced}, NewSite("gpus", nil, nil, nil))
+	if want := (Virtual{Cluster: "legal", Namespace: "team", Claim: "training"}); len(rows) != 1 || rows[0].Virtual == nil || *rows[0].Virtual != want || rows[0].Claim != synced.Name {
+		t.Fatalf("%+v", rows)
+	}
+	if got := table(rows, time.Now())[1][1]; got != "legal:team/training" {
+		t.Errorf("the table has %q", got)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -29,6 +30,8 @@ const timeout = 15 * time.Second
 type options struct {
 	flags              *connect.Flags
 	kubeconfig, within string
+	// all is for who is used to it: without within the claims of all namespaces are listed.
+	all bool
 }
 
 // Command is `ingot claims`.
@@ -38,7 +41,8 @@ func Command() *cobra.Command {
 		Use: "claims TENANTCLUSTER -n NAMESPACE --shared-kubeconfig FILE", Short: "List who holds which devices of a shared cluster, on which node, Machine, host and rack",
 		Long: `Reads the ResourceClaims of a shared cluster with your own rights there, and the Entitlements,
 Machines and hosts of the management cluster. What you may not read is left out. Claims that wait
-come first, the longest waiting before the others.`,
+come first, the longest waiting before the others. A claim that a virtual cluster has synced has the
+name that its tenant knows: VIRTUALCLUSTER:NAMESPACE/CLAIM.`,
 		Example: "  ingot claims gpus -n shared --shared-kubeconfig gpus.kubeconfig",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return run(cmd, o, args[0]) },
@@ -46,6 +50,8 @@ come first, the longest waiting before the others.`,
 	o.flags = connect.AddFlags(c)
 	c.Flags().StringVar(&o.kubeconfig, "shared-kubeconfig", "", "kubeconfig file of the shared cluster")
 	c.Flags().StringVar(&o.within, "claim-namespace", "", "namespace of the shared cluster; without it all")
+	c.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "all namespaces of the shared cluster, as without --claim-namespace")
+	c.MarkFlagsMutuallyExclusive("claim-namespace", "all-namespaces")
 	return c
 }
 
@@ -124,7 +130,11 @@ func table(rows []Row, now time.Time) [][]string {
 		if r.IsWaiting {
 			devices = "waits for " + devices
 		}
-		line := []string{r.Tenant, r.Namespace + "/" + r.Claim, r.Class, devices, r.Node, r.Machine, r.Host, r.Rack, duration.HumanDuration(max(now.Sub(r.Since), 0)), r.Holder}
+		name := r.Namespace + "/" + r.Claim
+		if v := r.Virtual; v != nil {
+			name = strings.TrimPrefix(v.Cluster+":", ":") + v.Namespace + "/" + v.Claim
+		}
+		line := []string{r.Tenant, name, r.Class, devices, r.Node, r.Machine, r.Host, r.Rack, duration.HumanDuration(max(now.Sub(r.Since), 0)), r.Holder}
 		for i, text := range line {
 			if text == "" {
 				line[i] = "-"

@@ -24,6 +24,8 @@ type Row struct {
 	Tenant    string `json:"tenant,omitempty"`
 	Namespace string `json:"namespace"`
 	Claim     string `json:"claim"`
+	// Virtual is the virtual cluster that the claim was synced from, and its claim there; nil: it is of no virtual cluster.
+	Virtual *Virtual `json:"virtual,omitempty"`
 	Class     string `json:"class"`
 	Devices   int    `json:"devices"`
 	// IsWaiting: the devices are asked for, and not allocated.
@@ -36,6 +38,29 @@ type Row struct {
 	Since time.Time `json:"since"`
 	// Holder is the pod, or the number of pods, that the claim is reserved for.
 	Holder string `json:"holder,omitempty"`
+}
+
+// Virtual is a claim in a virtual cluster.
+type Virtual struct {
+	Cluster   string `json:"cluster,omitempty"`
+	Namespace string `json:"namespace"`
+	Claim     string `json:"claim"`
+}
+
+// The syncer of vCluster writes them on every object that it makes in the cluster below: docs of vCluster, "Sync to host", and its package translate.
+const (
+	syncedName      = "vcluster.loft.sh/object-name"
+	syncedNamespace = "vcluster.loft.sh/object-namespace"
+	syncedBy        = "vcluster.loft.sh/managed-by"
+)
+
+// virtualOf returns the claim of a virtual cluster that this one was synced from; nil: none. A claim that kube-controller-manager made from a template of a pod
+// that was synced is made here, and is no claim there.
+func virtualOf(c *resourcev1.ResourceClaim) *Virtual {
+	if c.Annotations[syncedName] == "" {
+		return nil
+	}
+	return &Virtual{Cluster: c.Labels[syncedBy], Namespace: c.Annotations[syncedNamespace], Claim: c.Annotations[syncedName]}
 }
 
 // Site is what the management cluster knows of a shared cluster.
@@ -84,7 +109,7 @@ func Rows(claims []resourcev1.ResourceClaim, site Site) []Row {
 		claim := &claims[i]
 		for class, usage := range entitlement.Count(claims[i : i+1]) {
 			row := Row{
-				Tenant: site.tenantOf(class, claim.Namespace), Namespace: claim.Namespace, Claim: claim.Name, Class: class, Devices: usage.Allocated + usage.Pending,
+				Tenant: site.tenantOf(class, claim.Namespace), Namespace: claim.Namespace, Claim: claim.Name, Virtual: virtualOf(claim), Class: class, Devices: usage.Allocated + usage.Pending,
 				IsWaiting: claim.Status.Allocation == nil, Since: since(claim), Node: nodeOf(claim), Holder: holder(claim),
 			}
 			rows = append(rows, site.locate(row))
