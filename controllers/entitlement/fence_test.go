@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -78,6 +79,8 @@ func TestTheSharedClusterRefusesWhatATenantIsNotEntitledTo(t *testing.T) {
 	r.start(server.Cluster.Kubeconfig())
 	r.awaitCondition("legal", v1alpha1.ConditionEnforced, v1alpha1.ReasonEnforced)
 	mine := r.tenant + "-h100"
+	// Without it the API server itself refuses adminAccess.
+	r.labelNamespace(r.tenant, "resource.kubernetes.io/admin-access", "true")
 	for _, other := range []string{"gpu.nvidia.com", "research-a100"} {
 		c := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: other}}
 		if err := server.Client.Create(t.Context(), c); err != nil {
@@ -115,7 +118,7 @@ func TestTheSharedClusterRefusesWhatATenantIsNotEntitledTo(t *testing.T) {
 		{"the first alternative is another tenant's", firstOf("research-a100", mine), noClass},
 		{"the second request is another tenant's", requests(exactly(mine).Devices.Requests[0], named("r2", exactly("research-a100"))), noClass},
 		{"the second request has an alternative of another tenant", requests(exactly(mine).Devices.Requests[0], named("r2", firstOf(mine, "research-a100"))), noClass},
-		{"adminAccess", exactly(mine, func(e *resourcev1.ExactDeviceRequest) { e.AdminAccess = ptr.To(true) }), "adminAccess"},
+		{"adminAccess", exactly(mine, func(e *resourcev1.ExactDeviceRequest) { e.AdminAccess = ptr.To(true) }), "may not use adminAccess"},
 		{"adminAccess that is false", exactly(mine, func(e *resourcev1.ExactDeviceRequest) { e.AdminAccess = ptr.To(false) }), ""},
 		{"a device toleration of the gate", exactly(mine, tolerates(resourcev1.DeviceToleration{Key: gate, Operator: resourcev1.DeviceTolerationOpExists})), noGate},
 		{"a device toleration of everything", exactly(mine, tolerates(resourcev1.DeviceToleration{Operator: resourcev1.DeviceTolerationOpExists})), noGate},
@@ -161,6 +164,67 @@ func TestTheSharedClusterRefusesWhatATenantIsNotEntitledTo(t *testing.T) {
 		if err := r.try(resourcev1.ResourceClaimTemplateSpec{Spec: spec}); (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("a template with %s: %v, want %q", c.name, err, c.says)
 		}
+	}
+}
+
+// labelNamespace sets a label of a namespace.
+func (r *rig) labelNamespace(name, key, value string) {
+	r.t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := server.Client.Patch(r.t.Context(), namespace, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, key, value))); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// TestAChangeOfAPodIsJudgedToo: tolerations may be added to a Pod that exists.
+func TestAChangeOfAPodIsJudgedToo(t *testing.T) {
+	r := newRig(t)
+	r.enforced()
+	management.Eventually(t, "the policies are at work", func() bool { return r.try(pod(asks("nvidia.com/gpu", 1))) != nil })
+	for key, says := range map[string]string{v1alpha1.DefaultGateTaintKey: "may not tolerate the gate", "": "may not tolerate the gate", "example.com/a": ""} {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.tenant, GenerateName: "changed-"}, Spec: pod()}
+		if err := server.Client.Create(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		before := p.DeepCopy()
+		p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
+		if err := server.Client.Patch(t.Context(), p, client.MergeFrom(before)); (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("toleration of key %q: %v, want %q", key, err, says)
+		}
+	}
+}
+
+// TestATenantMayHaveItsNamespacesByLabel has a label key of the site for its tenants, and no node yet.
+func TestATenantMayHaveItsNamespacesByLabel(t *testing.T) {
+	addNodeType(t, "h100-dra")
+	r := newRig(t)
+	for _, namespace := range []string{r.tenant, metav1.NamespaceSystem} {
+		r.labelNamespace(namespace, "team", r.tenant)
+	}
+	server.Create(t, &v1alpha1.Entitlement{ObjectMeta: r.meta("legal"), Spec: v1alpha1.EntitlementSpec{
+		TenantClusterRef: v1alpha1.LocalReference{Name: "shared"}, Tenant: r.tenant, TenantLabel: "example.com/owner",
+		Namespaces: v1alpha1.TenantNamespaces{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": r.tenant}}},
+		Classes:    []v1alpha1.EntitledClass{class("h100", "h100-dra", v1alpha1.DeviceGPU, 2)},
+	}})
+	r.start(server.Cluster.Kubeconfig())
+	r.awaitCondition("legal", v1alpha1.ConditionEnforced, v1alpha1.ReasonEnforced)
+	r.awaitClass("h100", v1alpha1.ReasonSelectsNothing)
+	if c, err := r.deviceClass(r.tenant + "-h100"); err != nil || c.Labels["example.com/owner"] != r.tenant || c.Labels[v1alpha1.LabelTenant] != "" {
+		t.Errorf("%+v, %v", c.Labels, err)
+	}
+	if n := r.read("legal").Status.Namespaces; n != 1 {
+		t.Errorf("the tenant has %d namespaces, and kube-system is no tenant's", n)
+	}
+	management.Eventually(t, "the policies are at work", func() bool { return r.try(exactly("research-a100")) != nil })
+	elsewhere := *r
+	elsewhere.tenant = server.Namespace(t)
+	if err := elsewhere.try(exactly("research-a100")); err != nil {
+		t.Errorf("a namespace of nobody: %v", err)
+	}
+	r.labelNamespace(elsewhere.tenant, "team", r.tenant)
+	management.Eventually(t, "a namespace that gets the label is fenced at once", func() bool { return elsewhere.try(exactly("research-a100")) != nil })
+	if err := server.Client.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, GenerateName: "driver-"}, Spec: pod(podTolerates(corev1.Toleration{Operator: corev1.TolerationOpExists}))}, client.DryRunAll); err != nil {
+		t.Errorf("a pod of the cluster itself: %v", err)
 	}
 }
 
