@@ -75,13 +75,17 @@ func (r *Reconciler) enforce(ctx context.Context, obs *observation) *problem {
 func (r *Reconciler) listOurs(ctx context.Context, obs *observation) (map[identity]*unstructured.Unstructured, *problem) {
 	out := map[identity]*unstructured.Unstructured{}
 	for _, kind := range kinds {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		if err := obs.access.Client.List(ctx, list, client.MatchingLabels{v1alpha1.LabelEntitlement: string(obs.entitlement.ObjectsUID())}); err != nil {
+		empty := &unstructured.UnstructuredList{}
+		empty.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		list, err := r.list(ctx, obs, kind.Kind, empty, client.HasLabels{v1alpha1.LabelEntitlement})
+		if err != nil {
 			return nil, problemOf("list "+kind.Kind+" objects of the shared cluster", err)
 		}
-		for i := range list.Items {
-			out[identityOf(&list.Items[i])] = &list.Items[i]
+		items := list.(*unstructured.UnstructuredList).Items
+		for i := range items {
+			if items[i].GetLabels()[v1alpha1.LabelEntitlement] == string(obs.entitlement.ObjectsUID()) {
+				out[identityOf(&items[i])] = items[i].DeepCopy()
+			}
 		}
 	}
 	return out, nil
@@ -111,6 +115,7 @@ func (r *Reconciler) apply(ctx context.Context, obs *observation, object, existi
 			return problemOf(doing, err)
 		}
 	}
+	defer r.lists.forget(obs.access)
 	spec := object.Object["spec"]
 	err := obs.access.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...)
 	if err == nil && isExtended {
@@ -139,6 +144,7 @@ func (r *Reconciler) remove(ctx context.Context, obs *observation, ours map[iden
 			if id.GroupVersionKind != kind || wanted[id] {
 				continue
 			}
+			r.lists.forget(obs.access)
 			err := obs.access.Client.Delete(ctx, object, client.Preconditions{UID: ptr.To(object.GetUID())})
 			if p := problemOf(fmt.Sprintf("delete %s %s in the shared cluster", id.Kind, id.Name), client.IgnoreNotFound(err)); p != nil {
 				return p

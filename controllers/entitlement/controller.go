@@ -28,6 +28,8 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
+
+	lists lists
 }
 
 //+kubebuilder:rbac:groups=ingot.dev,resources=entitlements,verbs=get;list;watch;patch

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -104,6 +105,13 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	return obs, nil
 }
 
+// list returns a list of the shared cluster, a recent one where no change of the Entitlement has led to this look.
+func (r *Reconciler) list(ctx context.Context, obs *observation, kind string, empty client.ObjectList, options ...client.ListOption) (client.ObjectList, error) {
+	e := obs.entitlement
+	isFresh := e.Generation != e.Status.ObservedGeneration || e.DeletionTimestamp != nil
+	return r.lists.read(ctx, obs.access, kind, r.Clock.Now(), isFresh, empty, options...)
+}
+
 // reach returns the access to the shared cluster, or why there is none.
 func (r *Reconciler) reach(cluster types.NamespacedName) (*tenantaccess.Access, *problem) {
 	access, err := r.Tenants.For(cluster)
@@ -185,19 +193,19 @@ func (r *Reconciler) promiseOf(ctx context.Context, nodeType *v1alpha1.NodeType)
 
 // observeNamespaces reads the namespaces of the shared cluster, and looks for an older Entitlement that contradicts this one.
 func (r *Reconciler) observeNamespaces(ctx context.Context, obs *observation, tenant *v1alpha1.TenantCluster) (*problem, error) {
-	var list corev1.NamespaceList
-	if err := obs.access.Client.List(ctx, &list); err != nil {
+	list, err := r.list(ctx, obs, "Namespace", &corev1.NamespaceList{})
+	if err != nil {
 		return problemOf("list the namespaces of the shared cluster", err), nil
 	}
-	all := make([]entitlement.Namespace, len(list.Items))
+	items := list.(*corev1.NamespaceList).Items
+	all := make([]entitlement.Namespace, len(items))
 	obs.terminating = map[string]bool{}
-	for i := range list.Items {
-		all[i] = entitlement.Namespace{Name: list.Items[i].Name, Labels: list.Items[i].Labels}
-		if list.Items[i].DeletionTimestamp != nil {
+	for i := range items {
+		all[i] = entitlement.Namespace{Name: items[i].Name, Labels: items[i].Labels}
+		if items[i].DeletionTimestamp != nil {
 			obs.terminating[all[i].Name] = true
 		}
 	}
-	var err error
 	if obs.namespaces, err = entitlement.NamespacesOf(obs.entitlement.Spec.Namespaces, all); err != nil {
 		return &problem{metav1.ConditionFalse, v1alpha1.ReasonObjectRefused, err.Error(), nil}, nil //nolint:nilerr // the condition says why
 	}
@@ -246,17 +254,17 @@ func (r *Reconciler) observeUse(ctx context.Context, obs *observation) *problem 
 	if err != nil {
 		return problemOf("list the Nodes of the shared cluster", err)
 	}
-	usage := map[string]entitlement.Usage{}
-	for _, namespace := range obs.namespaces {
-		var claims resourcev1.ResourceClaimList
-		if err := obs.access.Client.List(ctx, &claims, client.InNamespace(namespace)); err != nil {
-			return problemOf("list the ResourceClaims of namespace "+namespace, err)
-		}
-		for class, u := range entitlement.Count(claims.Items) {
-			sum := usage[class]
-			usage[class] = entitlement.Usage{Allocated: sum.Allocated + u.Allocated, Pending: sum.Pending + u.Pending}
+	claims, err := r.list(ctx, obs, "ResourceClaim", &resourcev1.ResourceClaimList{})
+	if err != nil {
+		return problemOf("list the ResourceClaims of the shared cluster", err)
+	}
+	var own []resourcev1.ResourceClaim
+	for _, claim := range claims.(*resourcev1.ResourceClaimList).Items {
+		if slices.Contains(obs.namespaces, claim.Namespace) {
+			own = append(own, claim)
 		}
 	}
+	usage := entitlement.Count(own)
 	obs.seen = map[string]entitlement.Seen{}
 	for _, c := range obs.plan.Classes {
 		if c.DeviceClass == "" {
