@@ -16,6 +16,8 @@ const (
 	LabelTenant = "gpu.platform/tenant"
 	// LabelEntitlement is the ObjectsUID of the Entitlement. An object without it is never changed.
 	LabelEntitlement = "ingot.dev/entitlement"
+	// AnnotationMadeFor identifies what a DeviceClass gives: NodeType, kind, profile and selector. One that was made for something else is never kept.
+	AnnotationMadeFor = "ingot.dev/made-for"
 )
 
 // Conditions of an Entitlement.
@@ -42,11 +44,14 @@ const (
 	ReasonObjectRefused = "ObjectRefused"
 )
 
+// ReasonObjectsRemain of an Event: the TenantCluster of a deleted Entitlement is gone, and nobody can remove its objects.
+const ReasonObjectsRemain = "ObjectsRemain"
+
 // Reasons of the condition Available of an Entitlement's class.
 const (
 	// ReasonDevicesAvailable: devices of admitted nodes match.
 	ReasonDevicesAvailable = "DevicesAvailable"
-	// ReasonNodeTypeUnknown: there is no such NodeType, or it has no rendering yet. There is no DeviceClass.
+	// ReasonNodeTypeUnknown: there is no such NodeType, or what it promises cannot be read. A DeviceClass that was made before then stays, for the second.
 	ReasonNodeTypeUnknown = "NodeTypeUnknown"
 	// ReasonNotPromised: nodes of the NodeType have no such devices. There is no DeviceClass. The message says what they have.
 	ReasonNotPromised = "NotPromised"
@@ -178,6 +183,9 @@ type EntitlementStatus struct {
 	// observedGeneration is the spec that this status speaks of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// objectsUID is what the objects in the shared cluster have in their label ingot.dev/entitlement: the uid under which this Entitlement was first made.
+	// +optional
+	ObjectsUID types.UID `json:"objectsUID,omitempty"`
 	// namespaces of the tenant that exist.
 	// +optional
 	// +default=0
@@ -199,7 +207,7 @@ type EntitledClassStatus struct {
 	// name of the class.
 	// +required
 	Name string `json:"name"`
-	// deviceClass is what claims name, and resource what containers ask for; absent: the class has none.
+	// deviceClass is what claims name, and resource what containers ask for; absent: the class gives none.
 	// +optional
 	DeviceClass string `json:"deviceClass,omitempty"`
 	// resource that containers ask for.
@@ -250,9 +258,12 @@ type Entitlement struct {
 }
 
 // ObjectsUID is the uid that the Entitlement's objects in the shared cluster have as a label: its own or, after a restore that created it again, the one that
-// it had when they were made. It is in the annotation ingot.dev/registered-as, which the manager writes with its finalizer. That of a manifest that was
-// copied for another Entitlement has another name, and does not count.
+// it had when they were made. It is in the status and in the annotation ingot.dev/registered-as, which the manager writes with its finalizer: a restore may
+// leave out the one, and a person the other. The annotation of a manifest that was copied for another Entitlement has another name, and does not count.
 func (e *Entitlement) ObjectsUID() types.UID {
+	if e.Status.ObjectsUID != "" {
+		return e.Status.ObjectsUID
+	}
 	if uid, isOwn := strings.CutPrefix(e.Annotations[AnnotationRegisteredAs], e.Namespace+"/"+e.Name+"/"); isOwn && uid != "" {
 		return types.UID(uid)
 	}

@@ -21,7 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/entitlement"
 	"github.com/ingot-dev/ingot/controllers/step"
+	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
 
 // fieldManager owns the fields of the objects in the shared cluster.
@@ -51,6 +53,10 @@ func (r *Reconciler) enforce(ctx context.Context, obs *observation) *problem {
 	if p != nil {
 		return p
 	}
+	if obs.input.Made, p = madeClasses(ours); p != nil {
+		return p
+	}
+	obs.plan = entitlement.Make(obs.input)
 	wanted := map[identity]bool{}
 	for _, name := range obs.plan.Kept {
 		wanted[identity{resourcev1.SchemeGroupVersion.WithKind("DeviceClass"), client.ObjectKey{Name: name}}] = true
@@ -58,7 +64,7 @@ func (r *Reconciler) enforce(ctx context.Context, obs *observation) *problem {
 	for _, typed := range obs.plan.Objects {
 		object, err := toUnstructured(typed)
 		if err != nil {
-			return &problem{retry: err}
+			return &problem{metav1.ConditionFalse, v1alpha1.ReasonObjectRefused, err.Error(), 0}
 		}
 		wanted[identityOf(object)] = true
 		if p := r.apply(ctx, obs, object, ours[identityOf(object)]); p != nil {
@@ -71,24 +77,60 @@ func (r *Reconciler) enforce(ctx context.Context, obs *observation) *problem {
 	return r.observeUse(ctx, obs)
 }
 
+// madeClasses returns what was made of the DeviceClasses.
+func madeClasses(ours map[identity]*unstructured.Unstructured) (map[string]entitlement.MadeClass, *problem) {
+	out := map[string]entitlement.MadeClass{}
+	for id, object := range ours {
+		if id.Kind != "DeviceClass" {
+			continue
+		}
+		var c resourcev1.DeviceClass
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &c); err != nil {
+			return nil, &problem{metav1.ConditionFalse, v1alpha1.ReasonObjectRefused, fmt.Sprintf("read DeviceClass %s of the shared cluster: %s", id.Name, tenantaccess.Printable(err.Error())), 0}
+		}
+		made := entitlement.MadeClass{MadeFor: c.Annotations[v1alpha1.AnnotationMadeFor]}
+		if len(c.Spec.Selectors) == 1 && c.Spec.Selectors[0].CEL != nil {
+			made.Selector = c.Spec.Selectors[0].CEL.Expression
+		}
+		out[id.Name] = made
+	}
+	return out, nil
+}
+
 // listOurs returns the objects that the Entitlement has made.
 func (r *Reconciler) listOurs(ctx context.Context, obs *observation) (map[identity]*unstructured.Unstructured, *problem) {
 	out := map[identity]*unstructured.Unstructured{}
 	for _, kind := range kinds {
-		empty := &unstructured.UnstructuredList{}
-		empty.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		list, err := r.list(ctx, obs, kind.Kind, empty, client.HasLabels{v1alpha1.LabelEntitlement})
+		objects, err := read(r, obs, kind.Kind, func() (map[string][]*unstructured.Unstructured, error) {
+			return listByLabel(ctx, obs.access.Client, kind)
+		})
 		if err != nil {
 			return nil, problemOf("list "+kind.Kind+" objects of the shared cluster", err)
 		}
-		items := list.(*unstructured.UnstructuredList).Items
-		for i := range items {
-			if items[i].GetLabels()[v1alpha1.LabelEntitlement] == string(obs.entitlement.ObjectsUID()) {
-				out[identityOf(&items[i])] = items[i].DeepCopy()
+		for _, object := range objects[string(obs.entitlement.ObjectsUID())] {
+			if entitlement.IsNameOf(obs.entitlement, object.GetKind(), object.GetName()) {
+				out[identityOf(object)] = object.DeepCopy()
 			}
 		}
 	}
 	return out, nil
+}
+
+// listByLabel returns the objects of a kind that Entitlements have made, by their label.
+func listByLabel(ctx context.Context, c client.Client, kind schema.GroupVersionKind) (map[string][]*unstructured.Unstructured, error) {
+	newPage := func() *unstructured.UnstructuredList {
+		page := &unstructured.UnstructuredList{}
+		page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		return page
+	}
+	out := map[string][]*unstructured.Unstructured{}
+	err := forEachPage(ctx, c, newPage, func(page *unstructured.UnstructuredList) {
+		for i := range page.Items {
+			uid := page.Items[i].GetLabels()[v1alpha1.LabelEntitlement]
+			out[uid] = append(out[uid], &page.Items[i])
+		}
+	}, client.HasLabels{v1alpha1.LabelEntitlement})
+	return out, err
 }
 
 // apply writes an object unless the one that is there has all of it. existing is ours; nil: there is none.
@@ -109,13 +151,13 @@ func (r *Reconciler) apply(ctx context.Context, obs *observation, object, existi
 		err := obs.access.Client.Get(ctx, client.ObjectKeyFromObject(object), found)
 		if err == nil {
 			return &problem{metav1.ConditionFalse, v1alpha1.ReasonNameTaken, fmt.Sprintf("the shared cluster has a %s %s that is not this Entitlement's, and it is left alone: "+
-				"delete or rename it there, or use another name for the tenant or the class", object.GetKind(), object.GetName()), nil}
+				"delete or rename it there, or use another name for the tenant or the class", object.GetKind(), object.GetName()), 0}
 		}
 		if !apierrors.IsNotFound(err) {
 			return problemOf(doing, err)
 		}
 	}
-	defer r.lists.forget(obs.access)
+	defer r.lists.noteWrite(obs.access.Client)
 	spec := object.Object["spec"]
 	err := obs.access.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...)
 	if err == nil && isExtended {
@@ -144,8 +186,8 @@ func (r *Reconciler) remove(ctx context.Context, obs *observation, ours map[iden
 			if id.GroupVersionKind != kind || wanted[id] {
 				continue
 			}
-			r.lists.forget(obs.access)
 			err := obs.access.Client.Delete(ctx, object, client.Preconditions{UID: ptr.To(object.GetUID())})
+			r.lists.noteWrite(obs.access.Client)
 			if p := problemOf(fmt.Sprintf("delete %s %s in the shared cluster", id.Kind, id.Name), client.IgnoreNotFound(err)); p != nil {
 				return p
 			}
@@ -166,8 +208,14 @@ func (r *Reconciler) release(ctx context.Context, obs observation) (reconcile.Re
 			}
 		}
 		if problem != nil {
-			return r.conclude(ctx, obs, problem)
+			return r.finish(ctx, obs, problem)
 		}
+	}
+	if obs.isClusterGone {
+		e := obs.entitlement
+		r.Recorder.Eventf(e, nil, corev1.EventTypeWarning, v1alpha1.ReasonObjectsRemain, "Release", "TenantCluster %s is gone, so what this Entitlement has in the shared cluster remains: "+
+			"its policies go on refusing. Remove it there: kubectl delete deviceclasses,validatingadmissionpolicies,validatingadmissionpolicybindings,resourcequotas -A -l %s=%s",
+			e.Spec.TenantClusterRef.Name, v1alpha1.LabelEntitlement, e.ObjectsUID())
 	}
 	return step.Retry(r.setFinalizer(ctx, obs.entitlement, false)).Result()
 }

@@ -51,7 +51,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil || obs.entitlement == nil {
 		return step.Retry(err).Result()
 	}
-	isRegistered := obs.entitlement.Annotations[v1alpha1.AnnotationRegisteredAs] != ""
+	// A manifest that was copied has the annotation of another object.
+	isRegistered := obs.entitlement.Annotations[v1alpha1.AnnotationRegisteredAs] == v1alpha1.RegisteredAs(obs.entitlement) || v1alpha1.IsRestored(obs.entitlement)
 	switch has := controllerutil.ContainsFinalizer(obs.entitlement, v1alpha1.EntitlementFinalizer); {
 	case !obs.entitlement.DeletionTimestamp.IsZero():
 		if !has {
@@ -66,5 +67,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if problem == nil {
 		problem = r.enforce(ctx, &obs)
 	}
-	return r.conclude(ctx, obs, problem)
+	return r.finish(ctx, obs, problem)
 }

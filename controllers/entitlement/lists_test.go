@@ -1,65 +1,55 @@
 package entitlement
 
 import (
-	"net/http"
-	"strings"
-	"sync"
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+	"github.com/ingot-dev/ingot/test/management"
 )
 
-// listCounter counts the lists that are asked for.
-type listCounter struct {
-	mu    sync.Mutex
-	count int
-}
-
-func (c *listCounter) RoundTrip(next http.RoundTripper) http.RoundTripper {
-	return roundTrip(func(q *http.Request) (*http.Response, error) {
-		if q.Method == http.MethodGet && strings.HasSuffix(q.URL.Path, "/api/v1/namespaces") {
-			c.mu.Lock()
-			c.count++
-			c.mu.Unlock()
-		}
-		return next.RoundTrip(q)
-	})
-}
-
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(q *http.Request) (*http.Response, error) { return f(q) }
-
+// TestSteadyLooksShareTheirLists reaches the cluster as the controller does, each time by another Access.
 func TestSteadyLooksShareTheirLists(t *testing.T) {
-	counter := &listCounter{}
-	config := rest.CopyConfig(server.Config)
-	config.Wrap(counter.RoundTrip)
-	shared, err := client.New(config, client.Options{Scheme: server.Scheme})
-	if err != nil {
+	tenants := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Log: logr.Discard()})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- tenants.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	key := types.NamespacedName{Namespace: "default", Name: "shared"}
+	if err := tenants.Set(t.Context(), key, server.Cluster.Kubeconfig()); err != nil {
 		t.Fatal(err)
 	}
-	access := &tenantaccess.Access{Client: shared}
+	access := func() client.Client {
+		var a *tenantaccess.Access
+		management.Eventually(t, "the cluster can be used", func() bool {
+			found, err := tenants.For(key)
+			a = found
+			return err == nil
+		})
+		return a.Client
+	}
 	var l lists
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	read := func(at time.Duration, isFresh bool) client.ObjectList {
-		t.Helper()
-		list, err := l.read(t.Context(), access, "Namespace", now.Add(at), isFresh, &corev1.NamespaceList{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return list
-	}
+	read := 0
 	for _, c := range []struct {
-		name    string
-		at      time.Duration
-		isFresh bool
-		forget  bool
-		want    int
+		name     string
+		at       time.Duration
+		isFresh  bool
+		isWriter bool
+		want     int
 	}{
 		{"the first look", 0, false, false, 1},
 		{"the next tenant's", time.Second, false, false, 1},
@@ -68,11 +58,47 @@ func TestSteadyLooksShareTheirLists(t *testing.T) {
 		{"one a while later", 2*time.Second + listAge - 1, false, false, 3},
 		{"one when the list is old", 2*time.Second + listAge, false, false, 4},
 	} {
-		if c.forget {
-			l.forget(access)
+		if c.isWriter {
+			l.noteWrite(access())
 		}
-		if read(c.at, c.isFresh); counter.count != c.want {
-			t.Errorf("%s: %d lists, expected %d", c.name, counter.count, c.want)
+		got, err := l.read(access(), "Namespace", now.Add(c.at), c.isFresh, func() (any, error) { read++; return read, nil })
+		if err != nil || got != c.want {
+			t.Errorf("%s: list %v, expected list %d, %v", c.name, got, c.want, err)
 		}
+	}
+	// A write while a list is read: what was read before may lack it.
+	if _, err := l.read(access(), "Namespace", now, true, func() (any, error) { l.noteWrite(access()); read++; return read, nil }); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := l.read(access(), "Namespace", now, false, func() (any, error) { read++; return read, nil }); err != nil || got != 6 {
+		t.Errorf("after a write that came while the list was read: list %v, expected list 6, %v", got, err)
+	}
+}
+
+func TestAListOfSeveralPagesIsReadToItsEnd(t *testing.T) {
+	namespace := server.Namespace(t)
+	want := map[string]bool{}
+	for n := range pageSize + 1 {
+		name := fmt.Sprintf("page-%03d", n)
+		want[name] = n%2 == 0
+		c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		if want[name] {
+			c.Labels = map[string]string{"even": "true"}
+		}
+		if err := server.Client.Create(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pages := 0
+	err := forEachPage(t.Context(), server.Client, func() *corev1.ConfigMapList { return &corev1.ConfigMapList{} }, func(page *corev1.ConfigMapList) {
+		pages++
+		for _, c := range page.Items {
+			if isEven, found := want[c.Name]; found && isEven == (c.Labels["even"] == "true") {
+				delete(want, c.Name)
+			}
+		}
+	}, client.InNamespace(namespace))
+	if err != nil || len(want) > 0 || pages != 2 {
+		t.Errorf("%d pages, missing or changed are %v: %v", pages, want, err)
 	}
 }

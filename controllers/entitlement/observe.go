@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -31,7 +31,9 @@ type observation struct {
 	access *tenantaccess.Access
 	// problem is why nothing can be enforced. observe sets it, and leaves out what it could not read.
 	problem *problem
-	// plan is what the shared cluster must have. observe sets it.
+	// input is what the plan follows from. observe sets it, but for what was made, which enforce adds.
+	input entitlement.Input
+	// plan is what the shared cluster must have. observe sets it as if nothing was made, and enforce as it is.
 	plan entitlement.Plan
 	// namespaces of the tenant that exist, and terminating those of them that are being deleted. observe sets them.
 	namespaces  []string
@@ -44,11 +46,11 @@ type observation struct {
 
 // problem is why an Entitlement is not enforced.
 type problem struct {
-	// status is that of the condition Enforced; empty: it stays as it is.
+	// status is that of the condition Enforced.
 	status          metav1.ConditionStatus
 	reason, message string
-	// retry is an error after which the call is made again; nil: the steady look is soon enough.
-	retry error
+	// again is when it is tried again; 0: with the steady look.
+	again time.Duration
 }
 
 // problemOf returns what an error of the shared cluster's API server means; nil: there is none.
@@ -57,18 +59,18 @@ func problemOf(doing string, err error) *problem {
 	case err == nil:
 		return nil
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsConflict(err), apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
-		// What was read a moment ago is so no more: the next look knows.
-		return &problem{retry: fmt.Errorf("%s: %w", doing, err)}
+		// What was read a moment ago is so no more: the next look knows. An admission webhook may answer the same for ever.
+		return &problem{metav1.ConditionUnknown, v1alpha1.ReasonTenantUnreachable, doing + ": " + tenantaccess.Printable(err.Error()), time.Second}
 	case apierrors.IsForbidden(err):
 		return &problem{metav1.ConditionFalse, v1alpha1.ReasonEntitlementRightsMissing, fmt.Sprintf("%s: %s. An administrator of the shared cluster applies what "+
-			"ingot tenant add --entitlements --tenant-side prints", doing, tenantaccess.Printable(err.Error())), nil}
+			"ingot tenant add --entitlements --tenant-side prints", doing, tenantaccess.Printable(err.Error())), 0}
 	case meta.IsNoMatchError(err):
 		return &problem{metav1.ConditionFalse, v1alpha1.ReasonServerLacksFeature, fmt.Sprintf("%s: %s. Expected is Kubernetes 1.34 or later, which serves "+
-			"resource.k8s.io/v1 and ValidatingAdmissionPolicies", doing, tenantaccess.Printable(err.Error())), nil}
+			"resource.k8s.io/v1 and ValidatingAdmissionPolicies", doing, tenantaccess.Printable(err.Error())), 0}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return &problem{metav1.ConditionFalse, v1alpha1.ReasonObjectRefused, doing + ": " + tenantaccess.Printable(err.Error()), nil}
+		return &problem{metav1.ConditionFalse, v1alpha1.ReasonObjectRefused, doing + ": " + tenantaccess.Printable(err.Error()), 0}
 	}
-	return &problem{metav1.ConditionUnknown, v1alpha1.ReasonTenantUnreachable, doing + ": " + tenantaccess.Printable(err.Error()), fmt.Errorf("%s: %w", doing, err)}
+	return &problem{metav1.ConditionUnknown, v1alpha1.ReasonTenantUnreachable, doing + ": " + tenantaccess.Printable(err.Error()), 0}
 }
 
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (observation, error) {
@@ -82,7 +84,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	var tenant v1alpha1.TenantCluster
 	if err := r.Client.Get(ctx, cluster, &tenant); apierrors.IsNotFound(err) {
 		obs.isClusterGone = true
-		obs.problem = &problem{metav1.ConditionFalse, v1alpha1.ReasonTenantNotFound, fmt.Sprintf("there is no TenantCluster %s: create it", cluster), nil}
+		obs.problem = &problem{metav1.ConditionFalse, v1alpha1.ReasonTenantNotFound, fmt.Sprintf("there is no TenantCluster %s: create it", cluster), 0}
 	} else if err != nil {
 		return obs, fmt.Errorf("read TenantCluster %s: %w", cluster, err)
 	}
@@ -101,15 +103,20 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		}
 		input.Namespaces, input.Terminating = obs.namespaces, obs.terminating
 	}
-	obs.plan = entitlement.Make(input)
+	obs.input, obs.plan = input, entitlement.Make(input)
 	return obs, nil
 }
 
-// list returns a list of the shared cluster, a recent one where no change of the Entitlement has led to this look.
-func (r *Reconciler) list(ctx context.Context, obs *observation, kind string, empty client.ObjectList, options ...client.ListOption) (client.ObjectList, error) {
+// read returns what of a kind is in the shared cluster: of a moment ago where no change of the Entitlement has led to this look.
+func read[T any](r *Reconciler, obs *observation, kind string, of func() (T, error)) (T, error) {
 	e := obs.entitlement
 	isFresh := e.Generation != e.Status.ObservedGeneration || e.DeletionTimestamp != nil
-	return r.lists.read(ctx, obs.access, kind, r.Clock.Now(), isFresh, empty, options...)
+	value, err := r.lists.read(obs.access.Client, kind, r.Clock.Now(), isFresh, func() (any, error) { return of() })
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return value.(T), nil
 }
 
 // reach returns the access to the shared cluster, or why there is none.
@@ -118,12 +125,12 @@ func (r *Reconciler) reach(cluster types.NamespacedName) (*tenantaccess.Access, 
 	var typed *tenantaccess.Error
 	switch {
 	case errors.As(err, &typed):
-		return nil, &problem{metav1.ConditionUnknown, typed.Reason, "the shared cluster cannot be used: " + typed.Err.Error(), nil}
+		return nil, &problem{metav1.ConditionUnknown, typed.Reason, "the shared cluster cannot be used: " + typed.Err.Error(), 0}
 	case err != nil:
-		return nil, &problem{metav1.ConditionUnknown, v1alpha1.ReasonTenantUnreachable, err.Error(), nil}
+		return nil, &problem{metav1.ConditionUnknown, v1alpha1.ReasonTenantUnreachable, err.Error(), 0}
 	case !access.SlicesServed:
 		return nil, &problem{metav1.ConditionFalse, v1alpha1.ReasonServerLacksFeature, fmt.Sprintf("the shared cluster's API server %s does not serve resource.k8s.io/v1: "+
-			"expected is Kubernetes 1.34 or later", access.Version), nil}
+			"expected is Kubernetes 1.34 or later", access.Version), 0}
 	}
 	return access, nil
 }
@@ -149,7 +156,11 @@ func (r *Reconciler) observePromises(ctx context.Context, into *entitlement.Inpu
 	for _, promise := range into.Promises {
 		expectations = append(expectations, promise.Expectation)
 	}
-	into.Guarded = entitlement.Guarded(expectations)
+	var entitlements v1alpha1.EntitlementList
+	if err := r.Client.List(ctx, &entitlements, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list Entitlements: %w", err)
+	}
+	into.Guarded = entitlement.Guarded(expectations, nodeTypes.Items, entitlements.Items)
 	return nil
 }
 
@@ -193,28 +204,31 @@ func (r *Reconciler) promiseOf(ctx context.Context, nodeType *v1alpha1.NodeType)
 
 // observeNamespaces reads the namespaces of the shared cluster, and looks for an older Entitlement that contradicts this one.
 func (r *Reconciler) observeNamespaces(ctx context.Context, obs *observation, tenant *v1alpha1.TenantCluster) (*problem, error) {
-	list, err := r.list(ctx, obs, "Namespace", &corev1.NamespaceList{})
+	all, err := read(r, obs, "Namespace", func() (all []entitlement.Namespace, err error) {
+		err = forEachPage(ctx, obs.access.Client, func() *corev1.NamespaceList { return &corev1.NamespaceList{} }, func(page *corev1.NamespaceList) {
+			for i := range page.Items {
+				n := &page.Items[i]
+				all = append(all, entitlement.Namespace{Name: n.Name, Labels: n.Labels, IsTerminating: n.DeletionTimestamp != nil})
+			}
+		})
+		return all, err
+	})
 	if err != nil {
 		return problemOf("list the namespaces of the shared cluster", err), nil
 	}
-	items := list.(*corev1.NamespaceList).Items
-	all := make([]entitlement.Namespace, len(items))
 	obs.terminating = map[string]bool{}
-	for i := range items {
-		all[i] = entitlement.Namespace{Name: items[i].Name, Labels: items[i].Labels}
-		if items[i].DeletionTimestamp != nil {
-			obs.terminating[all[i].Name] = true
-		}
+	for _, n := range all {
+		obs.terminating[n.Name] = n.IsTerminating
 	}
 	if obs.namespaces, err = entitlement.NamespacesOf(obs.entitlement.Spec.Namespaces, all); err != nil {
-		return &problem{metav1.ConditionFalse, v1alpha1.ReasonObjectRefused, err.Error(), nil}, nil //nolint:nilerr // the condition says why
+		return &problem{metav1.ConditionFalse, v1alpha1.ReasonObjectRefused, err.Error(), 0}, nil //nolint:nilerr // the condition says why
 	}
 	others, err := r.entitlementsOf(ctx, tenant)
 	if err != nil {
 		return nil, err
 	}
 	if conflict := entitlement.Conflict(obs.entitlement, others, all); conflict != "" {
-		return &problem{metav1.ConditionFalse, v1alpha1.ReasonEntitlementConflict, conflict, nil}, nil
+		return &problem{metav1.ConditionFalse, v1alpha1.ReasonEntitlementConflict, conflict, 0}, nil
 	}
 	return nil, nil
 }
@@ -254,17 +268,16 @@ func (r *Reconciler) observeUse(ctx context.Context, obs *observation) *problem 
 	if err != nil {
 		return problemOf("list the Nodes of the shared cluster", err)
 	}
-	claims, err := r.list(ctx, obs, "ResourceClaim", &resourcev1.ResourceClaimList{})
+	used, err := read(r, obs, "ResourceClaim", func() (map[string]map[string]entitlement.Usage, error) { return countClaims(ctx, obs.access.Client) })
 	if err != nil {
 		return problemOf("list the ResourceClaims of the shared cluster", err)
 	}
-	var own []resourcev1.ResourceClaim
-	for _, claim := range claims.(*resourcev1.ResourceClaimList).Items {
-		if slices.Contains(obs.namespaces, claim.Namespace) {
-			own = append(own, claim)
+	usage := map[string]entitlement.Usage{}
+	for _, namespace := range obs.namespaces {
+		for class, u := range used[namespace] {
+			usage[class] = usage[class].Add(u)
 		}
 	}
-	usage := entitlement.Count(own)
 	obs.seen = map[string]entitlement.Seen{}
 	for _, c := range obs.plan.Classes {
 		if c.DeviceClass == "" {
@@ -281,6 +294,23 @@ func (r *Reconciler) observeUse(ctx context.Context, obs *observation) *problem 
 		obs.seen[c.DeviceClass] = s
 	}
 	return nil
+}
+
+// countClaims returns what the claims have and ask for, by namespace and DeviceClass.
+func countClaims(ctx context.Context, c client.Client) (map[string]map[string]entitlement.Usage, error) {
+	out := map[string]map[string]entitlement.Usage{}
+	err := forEachPage(ctx, c, func() *resourcev1.ResourceClaimList { return &resourcev1.ResourceClaimList{} }, func(page *resourcev1.ResourceClaimList) {
+		for i := range page.Items {
+			namespace := page.Items[i].Namespace
+			if out[namespace] == nil {
+				out[namespace] = map[string]entitlement.Usage{}
+			}
+			for class, u := range entitlement.Count(page.Items[i : i+1]) {
+				out[namespace][class] = out[namespace][class].Add(u)
+			}
+		}
+	})
+	return out, err
 }
 
 // gatedNodes returns the Nodes that have a gate.

@@ -2,11 +2,14 @@ package entitlement
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,7 +22,7 @@ import (
 	"github.com/ingot-dev/ingot/test/management"
 )
 
-// versions returns the resource version of each object that the Entitlement has in the shared cluster.
+// versions returns uid, labels, annotations and spec of each object that the Entitlement has in the shared cluster. Kubernetes' controllers write its status.
 func (r *rig) versions() map[identity]string {
 	r.t.Helper()
 	out := map[identity]string{}
@@ -30,7 +33,8 @@ func (r *rig) versions() map[identity]string {
 			r.t.Fatal(err)
 		}
 		for i := range list.Items {
-			out[identityOf(&list.Items[i])] = list.Items[i].GetResourceVersion()
+			o := &list.Items[i]
+			out[identityOf(o)] = fmt.Sprint(o.GetUID(), o.GetLabels(), o.GetAnnotations(), o.Object["spec"])
 		}
 	}
 	return out
@@ -85,7 +89,7 @@ func TestWhatSomebodyAddsIsRemoved(t *testing.T) {
 	r.awaitCondition("legal", v1alpha1.ConditionEnforced, v1alpha1.ReasonEnforced)
 	for id, version := range r.versions() {
 		if settled[id] != version {
-			t.Errorf("%s %s is as it should be, and was written again", id.Kind, id.Name)
+			t.Errorf("%s %s was as it should be, and is another now", id.Kind, id.Name)
 		}
 	}
 }
@@ -141,7 +145,7 @@ func TestAnEntitlementThatIsRestoredKeepsItsObjects(t *testing.T) {
 	}
 	for id, version := range r.versions() {
 		if before[id] != version {
-			t.Errorf("%s %s was written again", id.Kind, id.Name)
+			t.Errorf("%s %s was changed", id.Kind, id.Name)
 		}
 	}
 	if copied.ObjectsUID() == backup.UID {
@@ -156,24 +160,32 @@ func TestAnEntitlementThatIsRestoredKeepsItsObjects(t *testing.T) {
 	})
 }
 
+// loseRendering has the NodeType name a rendering that is not there until the function is called that it returns.
+func loseRendering(t *testing.T, name string) (giveBack func()) {
+	t.Helper()
+	set := func(rendering string) {
+		nodeType := &v1alpha1.NodeType{}
+		if err := server.Client.Get(context.Background(), client.ObjectKey{Name: name}, nodeType); err != nil {
+			t.Fatal(err)
+		}
+		nodeType.Status.StableRendering = rendering
+		if err := server.Client.Status().Update(context.Background(), nodeType); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("lost")
+	giveBack = func() { set(name) }
+	t.Cleanup(giveBack)
+	return giveBack
+}
+
 // TestAClassStaysWhileItsPromiseCannotBeRead: the rendering of the NodeType is lost, or is one of a newer version.
 func TestAClassStaysWhileItsPromiseCannotBeRead(t *testing.T) {
 	addNodeType(t, "h100-dra")
 	r := newRig(t)
 	r.enforced(class("h100", "h100-dra", v1alpha1.DeviceGPU, 2))
 	before := r.versions()
-	setRendering := func(name string) {
-		nodeType := &v1alpha1.NodeType{}
-		if err := server.Client.Get(context.Background(), client.ObjectKey{Name: "h100-dra"}, nodeType); err != nil {
-			t.Fatal(err)
-		}
-		nodeType.Status.StableRendering = name
-		if err := server.Client.Status().Update(context.Background(), nodeType); err != nil {
-			t.Fatal(err)
-		}
-	}
-	setRendering("lost")
-	t.Cleanup(func() { setRendering("h100-dra") })
+	loseRendering(t, "h100-dra")
 	r.awaitClass("h100", v1alpha1.ReasonNodeTypeUnknown)
 	r.awaitCondition("legal", v1alpha1.ConditionEnforced, v1alpha1.ReasonEnforced)
 	for id, version := range r.versions() {
@@ -185,6 +197,74 @@ func TestAClassStaysWhileItsPromiseCannotBeRead(t *testing.T) {
 	if len(before) > 0 {
 		t.Errorf("gone are %v", before)
 	}
+	// A DeviceClass is kept only for what it was made for.
+	made, err := r.deviceClass(r.tenant + "-h100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made.Spec.Selectors[0].CEL.Expression = "true"
+	if err := server.Client.Update(t.Context(), made); err != nil {
+		t.Fatal(err)
+	}
+	r.nudge()
+	management.Eventually(t, "a DeviceClass that somebody has widened is gone", func() bool {
+		_, err := r.deviceClass(made.Name)
+		return apierrors.IsNotFound(err)
+	})
+}
+
+// TestAClassThatIsChangedIsNotKeptForSomethingElse: the NodeType of the new class has no rendering that can be read, and the old DeviceClass gives whole GPUs.
+func TestAClassThatIsChangedIsNotKeptForSomethingElse(t *testing.T) {
+	addNodeType(t, "h100-dra")
+	addNodeType(t, "h200-mig-dra")
+	r := newRig(t)
+	r.enforced(class("gpu", "h100-dra", v1alpha1.DeviceGPU, 2))
+	loseRendering(t, "h200-mig-dra")
+	changed := class("gpu", "h200-mig-dra", v1alpha1.DeviceMIG, 14)
+	changed.Profile = "1g.18gb"
+	r.change(func(e *v1alpha1.Entitlement) { e.Spec.Classes = []v1alpha1.EntitledClass{changed} })
+	r.awaitClass("gpu", v1alpha1.ReasonNodeTypeUnknown)
+	management.Eventually(t, "the DeviceClass of the class as it was is gone", func() bool {
+		_, err := r.deviceClass(r.tenant + "-gpu")
+		return apierrors.IsNotFound(err)
+	})
+	management.Eventually(t, "nothing may be asked for", func() bool { return r.try(exactly(r.tenant+"-gpu")) != nil })
+}
+
+// TestAManifestThatIsMadeFromAnothersLeavesItsObjects: kubectl get -o yaml, another name, another tenant, kubectl create.
+func TestAManifestThatIsMadeFromAnothersLeavesItsObjects(t *testing.T) {
+	addNodeType(t, "h100-dra")
+	r := newRig(t)
+	r.enforced(class("h100", "h100-dra", v1alpha1.DeviceGPU, 2))
+	before, theirs := r.versions(), r.read("legal")
+	other := server.Namespace(t)
+	copied := &v1alpha1.Entitlement{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: r.namespace, Name: "research", Finalizers: theirs.Finalizers,
+			Annotations: map[string]string{v1alpha1.AnnotationRegisteredAs: r.namespace + "/research/" + string(theirs.UID)},
+		},
+		Spec: *theirs.Spec.DeepCopy(),
+	}
+	copied.Spec.Tenant, copied.Spec.Namespaces.Names = other, []string{other}
+	server.Create(t, copied)
+	r.awaitCondition("research", v1alpha1.ConditionEnforced, v1alpha1.ReasonEnforced)
+	unchanged := func(when string) {
+		t.Helper()
+		now := r.versions()
+		for id, version := range before {
+			if now[id] != version {
+				t.Errorf("%s: %s %s of the first one was changed or is gone", when, id.Kind, id.Name)
+			}
+		}
+	}
+	unchanged("created")
+	if err := server.Client.Delete(t.Context(), r.read("research")); err != nil {
+		t.Fatal(err)
+	}
+	management.Eventually(t, "the copy is gone", func() bool {
+		return apierrors.IsNotFound(server.Client.Get(t.Context(), client.ObjectKey{Namespace: r.namespace, Name: "research"}, &v1alpha1.Entitlement{}))
+	})
+	unchanged("deleted")
 }
 
 // TestAnErrorThatStaysIsNoEnforcement has a webhook in the shared cluster that nobody answers, so that a DeviceClass cannot be written.
@@ -216,6 +296,7 @@ func TestAnErrorThatStaysIsNoEnforcement(t *testing.T) {
 		t.Errorf("%s: %s", c.Status, message)
 	}
 	remove()
+	r.nudge()
 	r.awaitCondition("legal", v1alpha1.ConditionEnforced, v1alpha1.ReasonEnforced)
 }
 
@@ -231,5 +312,31 @@ func TestAnEntitlementOfAnEarlierVersionIsRegistered(t *testing.T) {
 	r.awaitCondition("legal", v1alpha1.ConditionEnforced, v1alpha1.ReasonEnforced)
 	if e := r.read("legal"); e.Annotations[v1alpha1.AnnotationRegisteredAs] != v1alpha1.RegisteredAs(e) {
 		t.Errorf("%v", e.Annotations)
+	}
+}
+
+// TestWhatRemainsOfADeletedEntitlementIsSaid: its TenantCluster was deleted before it.
+func TestWhatRemainsOfADeletedEntitlementIsSaid(t *testing.T) {
+	addNodeType(t, "h100-dra")
+	r := newRig(t)
+	r.enforced(class("h100", "h100-dra", v1alpha1.DeviceGPU, 2))
+	uid := r.read("legal").ObjectsUID()
+	if err := server.Client.Delete(t.Context(), &v1alpha1.TenantCluster{ObjectMeta: r.meta("shared")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Client.Delete(t.Context(), r.read("legal")); err != nil {
+		t.Fatal(err)
+	}
+	management.Eventually(t, "an event says what remains", func() bool {
+		events := &eventsv1.EventList{}
+		if err := server.Client.List(t.Context(), events, client.InNamespace(r.namespace)); err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(events.Items, func(e eventsv1.Event) bool {
+			return e.Reason == v1alpha1.ReasonObjectsRemain && strings.Contains(e.Note, "-l ingot.dev/entitlement="+string(uid))
+		})
+	})
+	if _, err := r.deviceClass(r.tenant + "-h100"); err != nil {
+		t.Errorf("the DeviceClass is nobody's any more, and was removed: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package entitlement
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -16,32 +17,21 @@ import (
 // rereadAfter is how often the shared cluster is read again: its claims and namespaces are not watched.
 const rereadAfter = 30 * time.Second
 
-// conclude writes the status, unless a problem says nothing about the Entitlement, and tries again what may work then.
-func (r *Reconciler) conclude(ctx context.Context, obs observation, p *problem) (reconcile.Result, error) {
-	if p == nil || p.retry == nil {
-		return r.finish(ctx, obs, p)
-	}
-	if p.status != "" {
-		if result, err := r.finish(ctx, obs, p); err != nil {
-			return result, err
-		}
-	}
-	return step.Retry(p.retry).Result()
-}
-
 // finish writes the status.
 func (r *Reconciler) finish(ctx context.Context, obs observation, p *problem) (reconcile.Result, error) {
 	now := r.Clock.Now()
 	after := obs.entitlement.DeepCopy()
 	status := &after.Status
-	status.ObservedGeneration = after.Generation
+	status.ObservedGeneration, status.ObjectsUID = after.Generation, after.ObjectsUID()
 	if obs.seen != nil {
 		status.Namespaces = int32(len(obs.namespaces))
 	}
 	status.Classes = entitlement.Report(obs.entitlement, obs.plan.Classes, len(obs.namespaces), obs.seen, metav1.NewTime(now))
 	is, reason, message := metav1.ConditionTrue, v1alpha1.ReasonEnforced, "the shared cluster refuses what tenant "+after.Spec.Tenant+" is not entitled to"
+	again := rereadAfter
 	if p != nil {
 		is, reason, message = p.status, p.reason, "NOT ENFORCED: "+p.message
+		again = cmp.Or(p.again, again)
 	}
 	step.SetCondition(&status.Conditions, after.Generation, now, v1alpha1.ConditionEnforced, is, reason, message)
 	if p == nil {
@@ -49,7 +39,7 @@ func (r *Reconciler) finish(ctx context.Context, obs observation, p *problem) (r
 	}
 	step.SetCondition(&status.Conditions, after.Generation, now, v1alpha1.ConditionReady, is, reason, message)
 	changes := step.ConditionEvents(obs.entitlement.Status.Conditions, status.Conditions, "Enforce", v1alpha1.ConditionEnforced, v1alpha1.ConditionReady)
-	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, obs.entitlement, after, changes, step.Wait("claims and namespaces may change", rereadAfter))
+	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, obs.entitlement, after, changes, step.Wait("claims and namespaces may change", again))
 }
 
 // ready returns the condition Ready of an Entitlement that is enforced: that of the first class that gives nothing.

@@ -38,6 +38,8 @@ type comparison struct {
 	// registration are the calls from the manager's first start until every host is available.
 	registration []ironicCall
 	rounds       []ironicRound
+	// isSeparate: Ironic had a processor of its own.
+	isSeparate bool
 }
 
 // ironicRound is one deployment of all nodes by each side.
@@ -52,7 +54,7 @@ type ironicDeployment struct {
 	// active is when each node became active, by Ironic.
 	active []time.Time
 	calls  []ironicCall
-	// cpu is what the processes have taken until the last node was active.
+	// cpu is what the processes have taken until the last node was active, and for the bare loop until the last one was powered on too.
 	cpu map[string]time.Duration
 }
 
@@ -229,7 +231,7 @@ func (c *comparison) prepareRound(ctx context.Context, managerSign string) error
 	if c.pids, err = waitForProcesses(ctx, func() (map[string]int, error) { return findChildren(signs) }); err != nil {
 		return err
 	}
-	if err := separateIronic(c.pids); err != nil {
+	if c.isSeparate, err = separateIronic(c.pids); err != nil {
 		return err
 	}
 	if err := c.awaitQuiet(ctx); err != nil {

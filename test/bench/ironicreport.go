@@ -23,7 +23,10 @@ func (c *comparison) writeReport(w io.Writer) error {
 	}
 	p := &printer{w: w}
 	p.writeLine("%s, %d CPUs, %s of memory; %s; load before the end %s", runtime.GOARCH, runtime.NumCPU(), totalMemory(), runtime.Version(), loadAverage())
-	p.writeLine("%d nodes of fake-hardware, deploy interface fake; each side requests of %d hosts at the same time and lists every %s; Ironic has a processor of its own\n", c.options.machines, host.DefaultWorkers, ironic.DefaultListAge)
+	p.writeLine("%d nodes of fake-hardware, deploy interface fake; each side requests of %d hosts at the same time and lists every %s\n", c.options.machines, host.DefaultWorkers, ironic.DefaultListAge)
+	if c.isSeparate {
+		p.writeLine("Ironic has a processor of its own\n")
+	}
 	claims := make([][]time.Time, len(c.rounds))
 	for i, r := range c.rounds {
 		claims[i] = claimsBetween(requests, r.ours.ordered, r.ours.end())

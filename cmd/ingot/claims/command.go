@@ -41,8 +41,8 @@ func Command() *cobra.Command {
 		Use: "claims TENANTCLUSTER -n NAMESPACE --shared-kubeconfig FILE", Short: "List who holds which devices of a shared cluster, on which node, Machine, host and rack",
 		Long: `Reads the ResourceClaims of a shared cluster with your own rights there, and the Entitlements,
 Machines and hosts of the management cluster. What you may not read is left out. Claims that wait
-come first, the longest waiting before the others. A claim that a virtual cluster has synced has the
-name that its tenant knows: VIRTUALCLUSTER:NAMESPACE/CLAIM.`,
+come first, the longest waiting before the others. VIRTUAL is the claim of a virtual cluster that a
+claim was synced from, as its tenant knows it: VIRTUALCLUSTER:NAMESPACE/CLAIM.`,
 		Example: "  ingot claims gpus -n shared --shared-kubeconfig gpus.kubeconfig",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return run(cmd, o, args[0]) },
@@ -124,17 +124,17 @@ func readSite(ctx context.Context, k client.Client, namespace, cluster string) (
 
 // table returns the table for a terminal.
 func table(rows []Row, now time.Time) [][]string {
-	out := [][]string{{"TENANT", "CLAIM", "CLASS", "DEVICES", "NODE", "MACHINE", "HOST", "RACK", "FOR", "HOLDER"}}
+	out := [][]string{{"TENANT", "CLAIM", "VIRTUAL", "CLASS", "DEVICES", "NODE", "MACHINE", "HOST", "RACK", "FOR", "HOLDER"}}
 	for _, r := range rows {
 		devices := strconv.Itoa(r.Devices)
 		if r.IsWaiting {
 			devices = "waits for " + devices
 		}
-		name := r.Namespace + "/" + r.Claim
+		virtual := ""
 		if v := r.Virtual; v != nil {
-			name = strings.TrimPrefix(v.Cluster+":", ":") + v.Namespace + "/" + v.Claim
+			virtual = strings.TrimPrefix(v.Cluster+":", ":") + v.Namespace + "/" + v.Claim
 		}
-		line := []string{r.Tenant, name, r.Class, devices, r.Node, r.Machine, r.Host, r.Rack, duration.HumanDuration(max(now.Sub(r.Since), 0)), r.Holder}
+		line := []string{r.Tenant, r.Namespace + "/" + r.Claim, virtual, r.Class, devices, r.Node, r.Machine, r.Host, r.Rack, duration.HumanDuration(max(now.Sub(r.Since), 0)), r.Holder}
 		for i, text := range line {
 			if text == "" {
 				line[i] = "-"

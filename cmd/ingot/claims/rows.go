@@ -20,14 +20,14 @@ const labelRack = "rack"
 
 // Row is what a claim has or asks for of one class, on one node, as `ingot claims -o json` prints it.
 type Row struct {
-	// Tenant whose Entitlement has the class, or had it when the claim was made; empty: none.
+	// Tenant whose Entitlement has the class or the namespace; empty: none has.
 	Tenant    string `json:"tenant,omitempty"`
 	Namespace string `json:"namespace"`
 	Claim     string `json:"claim"`
 	// Virtual is the virtual cluster that the claim was synced from, and its claim there; nil: it is of no virtual cluster.
 	Virtual *Virtual `json:"virtual,omitempty"`
-	Class     string `json:"class"`
-	Devices   int    `json:"devices"`
+	Class   string   `json:"class"`
+	Devices int      `json:"devices"`
 	// IsWaiting: the devices are asked for, and not allocated.
 	IsWaiting bool   `json:"waiting"`
 	Node      string `json:"node,omitempty"`
@@ -65,11 +65,11 @@ func virtualOf(c *resourcev1.ResourceClaim) *Virtual {
 
 // Site is what the management cluster knows of a shared cluster.
 type Site struct {
-	// tenants are by DeviceClass, and owners by namespace; names are those of all tenants, the longest first.
+	// tenants are by DeviceClass, and owners by namespace; labelled are those of tenants that have their namespaces by label.
 	tenants, owners map[string]string
-	names           []string
-	machines map[string]*v1alpha1.Machine
-	racks    map[v1alpha1.NamespacedReference]string
+	labelled        []string
+	machines        map[string]*v1alpha1.Machine
+	racks           map[v1alpha1.NamespacedReference]string
 }
 
 // NewSite returns what is known of a TenantCluster.
@@ -80,7 +80,9 @@ func NewSite(cluster string, entitlements []v1alpha1.Entitlement, machines []v1a
 		if e.Spec.TenantClusterRef.Name != cluster {
 			continue
 		}
-		out.names = append(out.names, e.Spec.Tenant)
+		if e.Spec.Namespaces.Selector != nil {
+			out.labelled = append(out.labelled, e.Spec.Tenant)
+		}
 		for _, namespace := range e.Spec.Namespaces.Names {
 			out.owners[namespace] = e.Spec.Tenant
 		}
@@ -90,7 +92,6 @@ func NewSite(cluster string, entitlements []v1alpha1.Entitlement, machines []v1a
 			}
 		}
 	}
-	slices.SortFunc(out.names, func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) })
 	for i := range machines {
 		if m := &machines[i]; m.Spec.TenantClusterRef.Name == cluster && m.Status.NodeRef != nil {
 			out.machines[m.Status.NodeRef.Name] = m
@@ -121,17 +122,17 @@ func Rows(claims []resourcev1.ResourceClaim, site Site) []Row {
 	return rows
 }
 
-// tenantOf returns the tenant of a claim. A claim runs on after its class was taken away: then the namespace tells, or the name of the class, TENANT-CLASS.
+// tenantOf returns the tenant of a claim. A claim runs on after its class was taken away: then the namespace tells. Where that is a tenant's by label, which
+// nobody but the shared cluster knows, the name of the class tells, TENANT-CLASS, if it can be of one tenant only.
 func (s Site) tenantOf(class, namespace string) string {
 	if tenant := cmp.Or(s.tenants[class], s.owners[namespace]); tenant != "" {
 		return tenant
 	}
-	for _, tenant := range s.names {
-		if strings.HasPrefix(class, tenant+"-") {
-			return tenant
-		}
+	fitting := slices.DeleteFunc(slices.Clone(s.labelled), func(tenant string) bool { return !strings.HasPrefix(class, tenant+"-") })
+	if len(fitting) != 1 {
+		return ""
 	}
-	return ""
+	return fitting[0]
 }
 
 func compareWaiting(a, b Row) int {

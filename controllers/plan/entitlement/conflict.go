@@ -16,6 +16,8 @@ import (
 type Namespace struct {
 	Name   string
 	Labels map[string]string
+	// IsTerminating: it is being deleted, and takes no new objects.
+	IsTerminating bool
 }
 
 // NamespacesOf returns the names of the namespaces of a tenant that exist, sorted.

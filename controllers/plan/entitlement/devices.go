@@ -63,6 +63,11 @@ func nodeOf(slice *resourcev1.ResourceSliceSpec, device *resourcev1.Device) stri
 // Usage is what claims have and ask for of a class.
 type Usage struct{ Allocated, Pending int }
 
+// Add returns the sum.
+func (u Usage) Add(other Usage) Usage {
+	return Usage{Allocated: u.Allocated + other.Allocated, Pending: u.Pending + other.Pending}
+}
+
 // Count returns the devices that the claims of the tenant have and ask for, by DeviceClass. A claim with allocationMode All, or one with alternatives,
 // counts as Kubernetes' quota counts it until it is allocated.
 func Count(claims []resourcev1.ResourceClaim) map[string]Usage {

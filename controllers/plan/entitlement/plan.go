@@ -2,7 +2,11 @@ package entitlement
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -25,6 +29,21 @@ type Input struct {
 	// Namespaces of the tenant that exist, sorted, and Terminating those of them that are being deleted. These take no new objects.
 	Namespaces  []string
 	Terminating map[string]bool
+	// Made are the DeviceClasses of the Entitlement that are there, by name.
+	Made map[string]MadeClass
+}
+
+// MadeClass is a DeviceClass that is there.
+type MadeClass struct {
+	Selector string
+	// MadeFor is its annotation ingot.dev/made-for.
+	MadeFor string
+}
+
+// madeFor identifies what a DeviceClass with a selector gives. A class that is changed, or a selector that somebody changes, has another one.
+func madeFor(c v1alpha1.EntitledClass, selector string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", c.NodeTypeRef.Name, c.Kind, c.Profile, selector))
+	return hex.EncodeToString(sum[:16])
 }
 
 // Class is a class of the Entitlement and what became of it.
@@ -36,7 +55,7 @@ type Class struct {
 	Selector string
 	// Reason and Problem say why the class gives nothing; empty: it does.
 	Reason, Problem string
-	// IsKept: what its NodeType promises cannot be read now, so its DeviceClass stays as it is, with no Selector here.
+	// IsKept: what its NodeType promises cannot be read now. Its DeviceClass, which was made for just this, stays as it is; a resource is what it says.
 	IsKept bool
 }
 
@@ -64,7 +83,10 @@ func Make(in Input) Plan {
 		class := Class{EntitledClass: c}
 		var offered []offer
 		offered, class.Reason, class.Problem = match(c, in.Promises)
-		class.IsKept = in.Promises[c.NodeTypeRef.Name].Problem != ""
+		if in.Promises[c.NodeTypeRef.Name].Problem != "" {
+			made, found := in.Made[DeviceClassName(in.Entitlement, c)]
+			class.IsKept = c.Kind == v1alpha1.DeviceResource || found && made.MadeFor == madeFor(c, made.Selector)
+		}
 		if !class.isRefused() && c.Kind != v1alpha1.DeviceResource {
 			class.DeviceClass = DeviceClassName(in.Entitlement, c)
 		}
@@ -123,6 +145,16 @@ func (p *planner) claimPolicyName() string { return "ingot-claims-" + p.in.Entit
 func (p *planner) podPolicyName() string   { return "ingot-pods-" + p.in.Entitlement.Spec.Tenant }
 func (p *planner) quotaName() string       { return "ingot-" + p.in.Entitlement.Spec.Tenant }
 
+// IsNameOf reports whether an object of an Entitlement may have the name. Without it: an Entitlement whose manifest was made from another one's, with its
+// annotation, takes that one's objects for its own.
+func IsNameOf(e *v1alpha1.Entitlement, kind, name string) bool {
+	p := &planner{in: Input{Entitlement: e}}
+	if kind == "DeviceClass" {
+		return strings.HasPrefix(name, e.Spec.Tenant+"-")
+	}
+	return slices.Contains([]string{p.claimPolicyName(), p.podPolicyName(), p.quotaName()}, name)
+}
+
 // meta returns the metadata of an object of this Entitlement.
 func (p *planner) meta(name string) metav1.ObjectMeta {
 	e := p.in.Entitlement
@@ -178,8 +210,10 @@ func (p *planner) deviceClassObjects() []any {
 		if c.DeviceClass == "" || c.IsKept {
 			continue
 		}
+		meta := p.meta(c.DeviceClass)
+		meta.Annotations = map[string]string{v1alpha1.AnnotationMadeFor: madeFor(c.EntitledClass, c.Selector)}
 		out = append(out, &resourcev1.DeviceClass{
-			TypeMeta: metav1.TypeMeta{APIVersion: resourcev1.SchemeGroupVersion.String(), Kind: "DeviceClass"}, ObjectMeta: p.meta(c.DeviceClass),
+			TypeMeta: metav1.TypeMeta{APIVersion: resourcev1.SchemeGroupVersion.String(), Kind: "DeviceClass"}, ObjectMeta: meta,
 			Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: c.Selector}}}},
 		})
 	}
@@ -192,14 +226,29 @@ var guardedAlways = []string{
 	resourcev1.ResourceDeviceClassPrefix + "*", wellknown.NVIDIAGPU + "*", wellknown.NVIDIAMIGPrefix + "*", wellknown.AMDDomain + "*", wellknown.IntelGPUDomain + "*", wellknown.HabanaDomain + "*",
 }
 
-// Guarded returns the resources that only an entitlement gives: those of GPUs and of DeviceClasses, and those that nodes are expected to have.
-func Guarded(expectations []v1alpha1.NodeExpectation) []string {
+// Guarded returns the resources that only an entitlement gives: those of GPUs and of DeviceClasses, those that nodes are expected to have or NodeTypes declare,
+// and those that any Entitlement gives. The last two hold also while a rendering cannot be read.
+func Guarded(expectations []v1alpha1.NodeExpectation, nodeTypes []v1alpha1.NodeType, entitlements []v1alpha1.Entitlement) []string {
 	out := slices.Clone(guardedAlways)
+	add := func(name string) {
+		isCovered := slices.ContainsFunc(guardedAlways, func(g string) bool { return strings.HasPrefix(name, strings.TrimSuffix(g, "*")) })
+		if strings.Contains(name, "/") && !isCovered {
+			out = append(out, name)
+		}
+	}
+	for i := range nodeTypes {
+		for name := range nodeTypes[i].Spec.Resources {
+			add(string(name))
+		}
+	}
+	for i := range entitlements {
+		for _, c := range entitlements[i].Spec.Classes {
+			add(c.Resource)
+		}
+	}
 	for _, e := range expectations {
 		for _, o := range offers(e) {
-			if o.kind == v1alpha1.DeviceResource {
-				out = append(out, o.resource)
-			}
+			add(o.resource)
 		}
 	}
 	slices.Sort(out)

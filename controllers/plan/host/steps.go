@@ -301,12 +301,12 @@ func (p *planner) setPower(desired hardware.PowerState, graceful bool) result {
 
 // isPowerOffConfirmed reports whether an observed power-off is the BMC's answer to what the Machine has asked for in this generation. A service that
 // installs may only remember it. Without it: somebody powers the server on by its button, Ironic remembers for up to a minute that it is off, and in that
-// minute the Machine deletes the Node of a running server. A host that is available has no Node, and an installation begins with whatever power it finds.
-// Without that: every claim makes Ironic ask the BMC once more, while it has installations to begin.
+// minute the Machine deletes the Node of a running server. A Machine that has just claimed its host has no Node, and its installation begins with whatever
+// power it finds. Without that: every claim makes Ironic ask the BMC once more, while it has installations to begin.
 func (p planner) isPowerOffConfirmed() bool {
 	before := p.Record.Power
 	switch {
-	case p.Host.Online || !p.Host.Claimed || p.Observed == nil || !p.Observed.IsPowerRemembered, p.Host.Status.State == metal3.StateAvailable:
+	case p.Host.Online || !p.Host.Claimed || p.Observed == nil || !p.Observed.IsPowerRemembered, p.isJustClaimed():
 		return true
 	case before == nil || before.ObservedGeneration != p.Host.Generation:
 		return false
@@ -315,6 +315,12 @@ func (p planner) isPowerOffConfirmed() bool {
 	default:
 		return before.State == string(hardware.PowerOff)
 	}
+}
+
+// isJustClaimed reports whether nothing was installed yet, or asked for, for the Machine that has the host. From then on and until the host is returned its
+// annotation ingot.dev/installation is there.
+func (p planner) isJustClaimed() bool {
+	return p.isStayingIn(metal3.StateAvailable) && p.Host.Installation == nil && p.d.Record.Installed == nil && !p.Host.HasImage
 }
 
 // recordPower writes the power state of this generation of the BareMetalHost into the record, with the time since when it is so.

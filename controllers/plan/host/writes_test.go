@@ -7,6 +7,7 @@ import (
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
@@ -60,17 +61,27 @@ func TestAClaimThatIsFollowedByItsImageCausesNoWriteOfThePower(t *testing.T) {
 	}
 }
 
-// TestAPowerThatAServiceRemembersIsConfirmedWhereASystemMayRun: an Ironic is asked to power off what has been installed, and not what was just claimed.
+// TestAPowerThatAServiceRemembersIsConfirmedWhereASystemMayRun: an Ironic is asked to power off what has been installed, also where the host is available again
+// in a release or its status is out of date, and not what was just claimed.
 func TestAPowerThatAServiceRemembersIsConfirmedWhereASystemMayRun(t *testing.T) {
-	for state, want := range map[metal3.ProvisioningState]ActionKind{metal3.StateAvailable: ActionNone, metal3.StateProvisioned: ActionSetPower} {
-		f := facts(state, hardware.PowerOff).claimed()
-		f.Host.Generation, f.Host.HasImage, f.Host.Online = 4, state == metal3.StateProvisioned, false
+	released := func(f *Facts) { f.Host.Installation = &v1alpha1.Installation{State: v1alpha1.InstallationReleasing} }
+	for _, c := range []struct {
+		name   string
+		state  metal3.ProvisioningState
+		change func(*Facts)
+		want   ActionKind
+	}{
+		{"just claimed", metal3.StateAvailable, func(*Facts) {}, ActionNone},
+		{"available again in a release", metal3.StateAvailable, released, ActionSetPower},
+		{"installed, and the status does not say so yet", metal3.StateAvailable, func(f *Facts) { *f = f.installed() }, ActionSetPower},
+		{"provisioned", metal3.StateProvisioned, func(f *Facts) { *f = f.installed(); f.Host.HasImage = true }, ActionSetPower},
+	} {
+		f := facts(c.state, hardware.PowerOff).claimed()
+		f.Host.Generation, f.Host.HasImage, f.Host.Online = 4, false, false
 		f.Observed.IsPowerRemembered = true
-		if state == metal3.StateProvisioned {
-			f = f.installed()
-		}
-		if d := Plan(f); d.Action.Kind != want {
-			t.Errorf("%s: action %q of power %+v, expected %q", state, d.Action.Kind, d.Action.Power, want)
+		c.change(&f)
+		if d := Plan(f); d.Action.Kind != c.want {
+			t.Errorf("%s: action %q of power %+v, expected %q", c.name, d.Action.Kind, d.Action.Power, c.want)
 		}
 	}
 }
