@@ -126,8 +126,9 @@ e2e: programs boot node-image ## Install a virtual server with real firmware by 
 	@INGOT_REQUIRE=all go test -count=1 -v -timeout 60m ./test/vm $(ARGS)
 
 .PHONY: e2e-all
-e2e-all: programs boot boot-arm64 node-image ironic-agent ironic-29 ## Run every test of virtual servers and of Ironic, also those that .ci/run leaves out.
+e2e-all: programs boot boot-arm64 node-image ironic-agent ironic-29 ## Run what .ci/run leaves out too: every way to boot, the Ironics of two releases, the demo with a baremetal-operator.
 	@INGOT_REQUIRE=all INGOT_E2E=all go test -count=1 -v -timeout 40m -run 'TestAgainst|TestAFleet|TestIronicDies' ./controllers/hardware/ironic
+	@INGOT_REQUIRE=all INGOT_E2E=all go test -count=1 -v -timeout 20m -run TestTheDemoKeepsItsPromisesWithABaremetalOperator ./test/e2e
 	@INGOT_REQUIRE=all INGOT_E2E=all go test -count=1 -v -timeout 90m ./test/vm $(ARGS)
 
 .PHONY: unit

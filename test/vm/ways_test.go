@@ -20,12 +20,10 @@ import (
 	"github.com/ingot-dev/ingot/test/vm/lab"
 )
 
-// needAll skips a test that only make e2e-all runs.
+// needAll skips a test of one more way to boot.
 func needAll(t *testing.T) {
 	t.Helper()
-	if os.Getenv("INGOT_E2E") != "all" {
-		t.Skip("make e2e-all runs it")
-	}
+	require.All(t, "one way to boot is tried always")
 }
 
 func TestAVirtualServerBootsByHTTP(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/ironic"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 const (
@@ -193,7 +194,5 @@ func TestMain(m *testing.M) {
 // needAllOfTheMachine skips a test that keeps many nodes busy by the clock: beside the tests of other packages two cores are too slow for it.
 func needAllOfTheMachine(t *testing.T) {
 	t.Helper()
-	if os.Getenv("INGOT_E2E") != "all" {
-		t.Skip("it needs all of the machine: make e2e-all")
-	}
+	require.All(t, "it needs all of the machine")
 }
