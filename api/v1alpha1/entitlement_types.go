@@ -1,7 +1,7 @@
 package v1alpha1
 
 import (
-	"strings"
+	"cmp"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -261,13 +261,7 @@ type Entitlement struct {
 // it had when they were made. It is in the status and in the annotation ingot.dev/registered-as, which the manager writes with its finalizer: a restore may
 // leave out the one, and a person the other. The annotation of a manifest that was copied for another Entitlement has another name, and does not count.
 func (e *Entitlement) ObjectsUID() types.UID {
-	if e.Status.ObjectsUID != "" {
-		return e.Status.ObjectsUID
-	}
-	if uid, isOwn := strings.CutPrefix(e.Annotations[AnnotationRegisteredAs], e.Namespace+"/"+e.Name+"/"); isOwn && uid != "" {
-		return types.UID(uid)
-	}
-	return e.UID
+	return cmp.Or(e.Status.ObjectsUID, types.UID(ownUID(e, e.Annotations[AnnotationRegisteredAs])), e.UID)
 }
 
 // EntitlementList is a list of Entitlements.

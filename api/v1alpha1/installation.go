@@ -85,15 +85,22 @@ const maxFormerly = 8
 // FormerUIDs returns the earlier uids of a BareMetalHost or NodePool that was created again from a backup of itself, the last one first. Those in the
 // annotations of a manifest that was copied for another server are not its own.
 func FormerUIDs(o metav1.Object) []string {
-	own := o.GetNamespace() + "/" + o.GetName() + "/"
 	var uids []string
 	for _, was := range append([]string{o.GetAnnotations()[AnnotationRegisteredAs]}, strings.Split(o.GetAnnotations()[AnnotationFormerly], ",")...) {
-		uid, isOwn := strings.CutPrefix(was, own)
-		if isOwn && uid != "" && uid != string(o.GetUID()) && !slices.Contains(uids, uid) && len(uids) < maxFormerly {
+		if uid := ownUID(o, was); uid != "" && uid != string(o.GetUID()) && !slices.Contains(uids, uid) && len(uids) < maxFormerly {
 			uids = append(uids, uid)
 		}
 	}
 	return uids
+}
+
+// ownUID returns the uid in a value of RegisteredAs of the object or of an earlier one of its name; empty: it is another object's.
+func ownUID(o metav1.Object, registeredAs string) string {
+	uid, isOwn := strings.CutPrefix(registeredAs, o.GetNamespace()+"/"+o.GetName()+"/")
+	if !isOwn {
+		return ""
+	}
+	return uid
 }
 
 // Register writes RegisteredAs into the annotations of the object, and keeps what it was registered as before.
@@ -113,7 +120,7 @@ func Register(o metav1.Object) {
 	o.SetAnnotations(annotations)
 }
 
-// IsRestored reports whether the BareMetalHost or NodePool was created again from a backup of itself: its annotation ingot.dev/registered-as has its name
+// IsRestored reports whether the BareMetalHost, NodePool or Entitlement was created again from a backup of itself: its annotation ingot.dev/registered-as has its name
 // and the uid of an earlier object. A manifest that was copied for another server has another name.
 func IsRestored(o metav1.Object) bool {
 	was := o.GetAnnotations()[AnnotationRegisteredAs]

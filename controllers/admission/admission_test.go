@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"net"
 	"os"
 	"strings"
 	"sync"
@@ -25,6 +24,7 @@ import (
 	"github.com/ingot-dev/ingot/config"
 	"github.com/ingot-dev/ingot/controllers/admission/certificate"
 	"github.com/ingot-dev/ingot/controllers/plan/revision"
+	"github.com/ingot-dev/ingot/test/loopback"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
@@ -116,12 +116,11 @@ func configuration(t *testing.T, url string, bundle []byte) *admissionv1.Validat
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := loopback.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return address
 }
 
 // times let a certificate be renewed several times within the hour for which it holds already when it is made: the API

@@ -21,17 +21,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/controllers/plan/entitlement"
 	"github.com/ingot-dev/ingot/controllers/step"
-	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
 
 // fieldManager owns the fields of the objects in the shared cluster.
 const fieldManager = "ingot-entitlement"
 
+// deviceClassKind is that of DeviceClasses.
+var deviceClassKind = resourcev1.SchemeGroupVersion.WithKind("DeviceClass")
+
 // kinds are those of the objects, in the order in which they are removed: a DeviceClass goes before what fences it.
 var kinds = []schema.GroupVersionKind{
-	resourcev1.SchemeGroupVersion.WithKind("DeviceClass"),
+	deviceClassKind,
 	corev1.SchemeGroupVersion.WithKind("ResourceQuota"),
 	admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"),
 	admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"),
@@ -49,88 +50,26 @@ func identityOf(o *unstructured.Unstructured) identity {
 
 // enforce writes the objects that differ, removes those that are not wanted any more, and reads what the classes select.
 func (r *Reconciler) enforce(ctx context.Context, obs *observation) *problem {
-	ours, p := r.listOurs(ctx, obs)
-	if p != nil {
-		return p
-	}
-	if obs.input.Made, p = madeClasses(ours); p != nil {
-		return p
-	}
-	obs.plan = entitlement.Make(obs.input)
 	wanted := map[identity]bool{}
-	for _, name := range obs.plan.Kept {
-		wanted[identity{resourcev1.SchemeGroupVersion.WithKind("DeviceClass"), client.ObjectKey{Name: name}}] = true
+	for _, c := range obs.plan.Classes {
+		if c.IsKept {
+			wanted[identity{deviceClassKind, client.ObjectKey{Name: c.DeviceClass}}] = true
+		}
 	}
 	for _, typed := range obs.plan.Objects {
 		object, err := toUnstructured(typed)
 		if err != nil {
-			return &problem{metav1.ConditionFalse, v1alpha1.ReasonObjectRefused, err.Error(), 0}
+			return &problem{status: metav1.ConditionFalse, reason: v1alpha1.ReasonObjectRefused, message: err.Error()}
 		}
 		wanted[identityOf(object)] = true
-		if p := r.apply(ctx, obs, object, ours[identityOf(object)]); p != nil {
+		if p := r.apply(ctx, obs, object, obs.ours[identityOf(object)]); p != nil {
 			return p
 		}
 	}
-	if p := r.remove(ctx, obs, ours, wanted); p != nil {
+	if p := r.remove(ctx, obs, wanted); p != nil {
 		return p
 	}
 	return r.observeUse(ctx, obs)
-}
-
-// madeClasses returns what was made of the DeviceClasses.
-func madeClasses(ours map[identity]*unstructured.Unstructured) (map[string]entitlement.MadeClass, *problem) {
-	out := map[string]entitlement.MadeClass{}
-	for id, object := range ours {
-		if id.Kind != "DeviceClass" {
-			continue
-		}
-		var c resourcev1.DeviceClass
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &c); err != nil {
-			return nil, &problem{metav1.ConditionFalse, v1alpha1.ReasonObjectRefused, fmt.Sprintf("read DeviceClass %s of the shared cluster: %s", id.Name, tenantaccess.Printable(err.Error())), 0}
-		}
-		made := entitlement.MadeClass{MadeFor: c.Annotations[v1alpha1.AnnotationMadeFor]}
-		if len(c.Spec.Selectors) == 1 && c.Spec.Selectors[0].CEL != nil {
-			made.Selector = c.Spec.Selectors[0].CEL.Expression
-		}
-		out[id.Name] = made
-	}
-	return out, nil
-}
-
-// listOurs returns the objects that the Entitlement has made.
-func (r *Reconciler) listOurs(ctx context.Context, obs *observation) (map[identity]*unstructured.Unstructured, *problem) {
-	out := map[identity]*unstructured.Unstructured{}
-	for _, kind := range kinds {
-		objects, err := read(r, obs, kind.Kind, func() (map[string][]*unstructured.Unstructured, error) {
-			return listByLabel(ctx, obs.access.Client, kind)
-		})
-		if err != nil {
-			return nil, problemOf("list "+kind.Kind+" objects of the shared cluster", err)
-		}
-		for _, object := range objects[string(obs.entitlement.ObjectsUID())] {
-			if entitlement.IsNameOf(obs.entitlement, object.GetKind(), object.GetName()) {
-				out[identityOf(object)] = object.DeepCopy()
-			}
-		}
-	}
-	return out, nil
-}
-
-// listByLabel returns the objects of a kind that Entitlements have made, by their label.
-func listByLabel(ctx context.Context, c client.Client, kind schema.GroupVersionKind) (map[string][]*unstructured.Unstructured, error) {
-	newPage := func() *unstructured.UnstructuredList {
-		page := &unstructured.UnstructuredList{}
-		page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		return page
-	}
-	out := map[string][]*unstructured.Unstructured{}
-	err := forEachPage(ctx, c, newPage, func(page *unstructured.UnstructuredList) {
-		for i := range page.Items {
-			uid := page.Items[i].GetLabels()[v1alpha1.LabelEntitlement]
-			out[uid] = append(out[uid], &page.Items[i])
-		}
-	}, client.HasLabels{v1alpha1.LabelEntitlement})
-	return out, err
 }
 
 // apply writes an object unless the one that is there has all of it. existing is ours; nil: there is none.
@@ -150,8 +89,8 @@ func (r *Reconciler) apply(ctx context.Context, obs *observation, object, existi
 		found.SetGroupVersionKind(object.GroupVersionKind())
 		err := obs.access.Client.Get(ctx, client.ObjectKeyFromObject(object), found)
 		if err == nil {
-			return &problem{metav1.ConditionFalse, v1alpha1.ReasonNameTaken, fmt.Sprintf("the shared cluster has a %s %s that is not this Entitlement's, and it is left alone: "+
-				"delete or rename it there, or use another name for the tenant or the class", object.GetKind(), object.GetName()), 0}
+			return &problem{status: metav1.ConditionFalse, reason: v1alpha1.ReasonNameTaken, message: fmt.Sprintf("the shared cluster has a %s %s that is not this Entitlement's, and it is left alone: "+
+				"delete or rename it there, or use another name for the tenant or the class", object.GetKind(), object.GetName())}
 		}
 		if !apierrors.IsNotFound(err) {
 			return problemOf(doing, err)
@@ -176,13 +115,13 @@ func replaceSpec(ctx context.Context, c client.Client, existing *unstructured.Un
 	if err != nil {
 		return fmt.Errorf("write the spec: %w", err)
 	}
-	return c.Patch(ctx, existing, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(fieldManager))
+	return c.Patch(ctx, existing.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(fieldManager))
 }
 
 // remove deletes the objects that are ours and not wanted.
-func (r *Reconciler) remove(ctx context.Context, obs *observation, ours map[identity]*unstructured.Unstructured, wanted map[identity]bool) *problem {
+func (r *Reconciler) remove(ctx context.Context, obs *observation, wanted map[identity]bool) *problem {
 	for _, kind := range kinds {
-		for id, object := range ours {
+		for id, object := range obs.ours {
 			if id.GroupVersionKind != kind || wanted[id] {
 				continue
 			}
@@ -198,26 +137,21 @@ func (r *Reconciler) remove(ctx context.Context, obs *observation, ours map[iden
 
 // release removes the objects of an Entitlement that is being deleted, and then its finalizer. Where the TenantCluster is gone, nobody can reach them.
 func (r *Reconciler) release(ctx context.Context, obs observation) (reconcile.Result, error) {
-	if !obs.isClusterGone {
-		access, problem := r.reach(client.ObjectKey{Namespace: obs.entitlement.Namespace, Name: obs.entitlement.Spec.TenantClusterRef.Name})
-		if problem == nil {
-			obs.access = access
-			var ours map[identity]*unstructured.Unstructured
-			if ours, problem = r.listOurs(ctx, &obs); problem == nil {
-				problem = r.remove(ctx, &obs, ours, nil)
-			}
-		}
-		if problem != nil {
-			return r.finish(ctx, obs, problem)
-		}
-	}
+	e := obs.entitlement
 	if obs.isClusterGone {
-		e := obs.entitlement
 		r.Recorder.Eventf(e, nil, corev1.EventTypeWarning, v1alpha1.ReasonObjectsRemain, "Release", "TenantCluster %s is gone, so what this Entitlement has in the shared cluster remains: "+
 			"its policies go on refusing. Remove it there: kubectl delete deviceclasses,validatingadmissionpolicies,validatingadmissionpolicybindings,resourcequotas -A -l %s=%s",
 			e.Spec.TenantClusterRef.Name, v1alpha1.LabelEntitlement, e.ObjectsUID())
+	} else {
+		p := obs.problem
+		if p == nil {
+			p = r.remove(ctx, &obs, nil)
+		}
+		if p != nil {
+			return r.finish(ctx, obs, p)
+		}
 	}
-	return step.Retry(r.setFinalizer(ctx, obs.entitlement, false)).Result()
+	return step.Retry(r.setFinalizer(ctx, e, false)).Result()
 }
 
 func (r *Reconciler) setFinalizer(ctx context.Context, e *v1alpha1.Entitlement, wanted bool) error {

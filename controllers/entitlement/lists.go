@@ -2,6 +2,7 @@ package entitlement
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -20,80 +21,84 @@ const forgetAge = time.Minute
 // the cluster is used for nothing for a while.
 const pageSize = 200
 
-// lists keeps what was read last of each kind of each shared cluster. One worker reads, and the others wait for it.
+// lists keeps what was read last of each kind of each shared cluster. It has the client of a cluster and not its name: another kubeconfig may reach another
+// cluster.
 type lists struct {
-	mu      sync.Mutex
-	entries map[listKey]*listEntry
-	// writes counts the writes in each cluster.
-	writes map[client.Client]int
+	mu       sync.Mutex
+	clusters map[client.Client]*clusterLists
 }
 
-// listKey has the client of the cluster and not its name: another kubeconfig may reach another cluster.
-type listKey struct {
-	cluster client.Client
-	kind    string
+// clusterLists are guarded by the lock of lists.
+type clusterLists struct {
+	// askedAt is when somebody asked for one of them last.
+	askedAt time.Time
+	// writes counts the writes in the cluster.
+	writes int
+	kinds  map[string]*list
 }
 
-type listEntry struct {
-	mu    sync.Mutex
-	value any
-	at    time.Time
+// list is what was read of one kind. One worker reads it under the lock, and the others wait for it.
+type list struct {
+	mu     sync.Mutex
+	value  any
+	readAt time.Time
 	// writes is how many there were in the cluster before it was read.
 	writes int
 }
 
-// read returns what of a kind is in the shared cluster, as of now with isFresh, or of a moment ago. Nobody may change it.
-func (l *lists) read(cluster client.Client, kind string, now time.Time, isFresh bool, of func() (any, error)) (any, error) {
-	entry := l.entry(listKey{cluster, kind}, now)
-	entry.mu.Lock()
-	defer entry.mu.Unlock()
-	writes := l.writesOf(cluster)
-	if !isFresh && entry.value != nil && entry.writes == writes && now.Sub(entry.at) < listAge {
-		return entry.value, nil
+// get returns what of a kind is in the shared cluster, as of now with isFresh, or of a moment ago. Nobody may change it.
+func (l *lists) get(cluster client.Client, kind string, now time.Time, isFresh bool, read func() (any, error)) (any, error) {
+	found := l.find(cluster, kind, now)
+	found.mu.Lock()
+	defer found.mu.Unlock()
+	writes := l.countWrites(cluster)
+	if !isFresh && found.value != nil && found.writes == writes && now.Sub(found.readAt) < listAge {
+		return found.value, nil
 	}
-	value, err := of()
+	value, err := read()
 	if err != nil {
 		return nil, err
 	}
-	entry.value, entry.at, entry.writes = value, now, writes
+	found.value, found.readAt, found.writes = value, now, writes
 	return value, nil
 }
 
-func (l *lists) entry(key listKey, now time.Time) *listEntry {
+// find returns the list of a kind of a cluster, and drops those of clusters that nobody asks for any more.
+func (l *lists) find(cluster client.Client, kind string, now time.Time) *list {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.entries == nil {
-		l.entries, l.writes = map[listKey]*listEntry{}, map[client.Client]int{}
-	}
-	if found := l.entries[key]; found != nil {
-		return found
-	}
-	for key, e := range l.entries {
-		if e.mu.TryLock() {
-			if now.Sub(e.at) > forgetAge {
-				delete(l.entries, key)
-				delete(l.writes, key.cluster)
-			}
-			e.mu.Unlock()
+	maps.DeleteFunc(l.clusters, func(_ client.Client, c *clusterLists) bool { return now.Sub(c.askedAt) > forgetAge })
+	c := l.clusters[cluster]
+	if c == nil {
+		if l.clusters == nil {
+			l.clusters = map[client.Client]*clusterLists{}
 		}
+		c = &clusterLists{kinds: map[string]*list{}}
+		l.clusters[cluster] = c
 	}
-	l.entries[key] = &listEntry{at: now}
-	return l.entries[key]
-}
-
-func (l *lists) writesOf(cluster client.Client) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.writes[cluster]
+	c.askedAt = now
+	if c.kinds[kind] == nil {
+		c.kinds[kind] = &list{}
+	}
+	return c.kinds[kind]
 }
 
 // noteWrite has everything of a cluster read anew in which something was written.
 func (l *lists) noteWrite(cluster client.Client) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.writes != nil {
-		l.writes[cluster]++
+	if c := l.clusters[cluster]; c != nil {
+		c.writes++
 	}
+}
+
+func (l *lists) countWrites(cluster client.Client) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c := l.clusters[cluster]; c != nil {
+		return c.writes
+	}
+	return 0
 }
 
 // forEachPage reads a list page by page, each into a new one: what a page leaves out would otherwise be that of the one before.

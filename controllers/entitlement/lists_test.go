@@ -1,7 +1,6 @@
 package entitlement
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
@@ -19,15 +19,7 @@ import (
 // TestSteadyLooksShareTheirLists reaches the cluster as the controller does, each time by another Access.
 func TestSteadyLooksShareTheirLists(t *testing.T) {
 	tenants := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Log: logr.Discard()})
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- tenants.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	server.Run(t, func(mgr ctrl.Manager) error { return mgr.Add(tenants) })
 	key := types.NamespacedName{Namespace: "default", Name: "shared"}
 	if err := tenants.Set(t.Context(), key, server.Cluster.Kubeconfig()); err != nil {
 		t.Fatal(err)
@@ -61,16 +53,16 @@ func TestSteadyLooksShareTheirLists(t *testing.T) {
 		if c.isWriter {
 			l.noteWrite(access())
 		}
-		got, err := l.read(access(), "Namespace", now.Add(c.at), c.isFresh, func() (any, error) { read++; return read, nil })
+		got, err := l.get(access(), "Namespace", now.Add(c.at), c.isFresh, func() (any, error) { read++; return read, nil })
 		if err != nil || got != c.want {
 			t.Errorf("%s: list %v, expected list %d, %v", c.name, got, c.want, err)
 		}
 	}
 	// A write while a list is read: what was read before may lack it.
-	if _, err := l.read(access(), "Namespace", now, true, func() (any, error) { l.noteWrite(access()); read++; return read, nil }); err != nil {
+	if _, err := l.get(access(), "Namespace", now, true, func() (any, error) { l.noteWrite(access()); read++; return read, nil }); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := l.read(access(), "Namespace", now, false, func() (any, error) { read++; return read, nil }); err != nil || got != 6 {
+	if got, err := l.get(access(), "Namespace", now, false, func() (any, error) { read++; return read, nil }); err != nil || got != 6 {
 		t.Errorf("after a write that came while the list was read: list %v, expected list 6, %v", got, err)
 	}
 }

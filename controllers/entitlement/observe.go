@@ -11,6 +11,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,17 +34,14 @@ type observation struct {
 	access *tenantaccess.Access
 	// problem is why nothing can be enforced. observe sets it, and leaves out what it could not read.
 	problem *problem
-	// input is what the plan follows from. observe sets it, but for what was made, which enforce adds.
+	// ours are the objects of the shared cluster that the Entitlement has made. observe sets it.
+	ours map[identity]*unstructured.Unstructured
+	// input is what the plan follows from. observe sets it.
 	input entitlement.Input
-	// plan is what the shared cluster must have. observe sets it as if nothing was made, and enforce as it is.
+	// plan is what the shared cluster must have. observe sets it.
 	plan entitlement.Plan
-	// namespaces of the tenant that exist, and terminating those of them that are being deleted. observe sets them.
-	namespaces  []string
-	terminating map[string]bool
 	// seen is what was found of the DeviceClasses; nil: nothing could be read. enforce sets it.
 	seen map[string]entitlement.Seen
-	// gateKeys are the keys of all gates. observe sets it.
-	gateKeys []string
 }
 
 // problem is why an Entitlement is not enforced.
@@ -55,22 +55,24 @@ type problem struct {
 
 // problemOf returns what an error of the shared cluster's API server means; nil: there is none.
 func problemOf(doing string, err error) *problem {
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
+	}
+	p := &problem{status: metav1.ConditionUnknown, reason: v1alpha1.ReasonTenantUnreachable, message: doing + ": " + tenantaccess.Printable(err.Error())}
+	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsConflict(err), apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
 		// What was read a moment ago is so no more: the next look knows. An admission webhook may answer the same for ever.
-		return &problem{metav1.ConditionUnknown, v1alpha1.ReasonTenantUnreachable, doing + ": " + tenantaccess.Printable(err.Error()), time.Second}
+		p.again = time.Second
 	case apierrors.IsForbidden(err):
-		return &problem{metav1.ConditionFalse, v1alpha1.ReasonEntitlementRightsMissing, fmt.Sprintf("%s: %s. An administrator of the shared cluster applies what "+
-			"ingot tenant add --entitlements --tenant-side prints", doing, tenantaccess.Printable(err.Error())), 0}
+		p.status, p.reason = metav1.ConditionFalse, v1alpha1.ReasonEntitlementRightsMissing
+		p.message += ". An administrator of the shared cluster applies what ingot tenant add --entitlements --tenant-side prints"
 	case meta.IsNoMatchError(err):
-		return &problem{metav1.ConditionFalse, v1alpha1.ReasonServerLacksFeature, fmt.Sprintf("%s: %s. Expected is Kubernetes 1.34 or later, which serves "+
-			"resource.k8s.io/v1 and ValidatingAdmissionPolicies", doing, tenantaccess.Printable(err.Error())), 0}
+		p.status, p.reason = metav1.ConditionFalse, v1alpha1.ReasonServerLacksFeature
+		p.message += ". Expected is Kubernetes 1.34 or later, which serves resource.k8s.io/v1 and ValidatingAdmissionPolicies"
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return &problem{metav1.ConditionFalse, v1alpha1.ReasonObjectRefused, doing + ": " + tenantaccess.Printable(err.Error()), 0}
+		p.status, p.reason = metav1.ConditionFalse, v1alpha1.ReasonObjectRefused
 	}
-	return &problem{metav1.ConditionUnknown, v1alpha1.ReasonTenantUnreachable, doing + ": " + tenantaccess.Printable(err.Error()), 0}
+	return p
 }
 
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (observation, error) {
@@ -84,34 +86,40 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	var tenant v1alpha1.TenantCluster
 	if err := r.Client.Get(ctx, cluster, &tenant); apierrors.IsNotFound(err) {
 		obs.isClusterGone = true
-		obs.problem = &problem{metav1.ConditionFalse, v1alpha1.ReasonTenantNotFound, fmt.Sprintf("there is no TenantCluster %s: create it", cluster), 0}
+		obs.problem = &problem{status: metav1.ConditionFalse, reason: v1alpha1.ReasonTenantNotFound, message: fmt.Sprintf("there is no TenantCluster %s: create it", cluster)}
 	} else if err != nil {
 		return obs, fmt.Errorf("read TenantCluster %s: %w", cluster, err)
 	}
-	input := entitlement.Input{Entitlement: found}
-	if err := r.observePromises(ctx, &input); err != nil {
+	var entitlements v1alpha1.EntitlementList
+	if err := r.Client.List(ctx, &entitlements, client.UnsafeDisableDeepCopy); err != nil {
+		return obs, fmt.Errorf("list Entitlements: %w", err)
+	}
+	obs.input.Entitlement = found
+	if err := r.observePromises(ctx, &obs.input, entitlements.Items); err != nil {
 		return obs, err
 	}
-	obs.gateKeys = input.GateKeys
 	if obs.problem == nil {
 		obs.access, obs.problem = r.reach(cluster)
 	}
-	if obs.problem == nil {
+	// Of one that is being deleted the objects are enough.
+	if obs.problem == nil && found.DeletionTimestamp.IsZero() {
 		var err error
-		if obs.problem, err = r.observeNamespaces(ctx, &obs, &tenant); err != nil {
+		if obs.problem, err = r.observeNamespaces(ctx, &obs, &tenant, entitlements.Items); err != nil {
 			return obs, err
 		}
-		input.Namespaces, input.Terminating = obs.namespaces, obs.terminating
 	}
-	obs.input, obs.plan = input, entitlement.Make(input)
+	if obs.problem == nil {
+		obs.problem = r.observeOurs(ctx, &obs)
+	}
+	obs.plan = entitlement.Make(obs.input)
 	return obs, nil
 }
 
-// read returns what of a kind is in the shared cluster: of a moment ago where no change of the Entitlement has led to this look.
-func read[T any](r *Reconciler, obs *observation, kind string, of func() (T, error)) (T, error) {
+// readShared returns what of a kind is in the shared cluster: of a moment ago where no change of the Entitlement has led to this look.
+func readShared[T any](r *Reconciler, obs *observation, kind string, of func() (T, error)) (T, error) {
 	e := obs.entitlement
 	isFresh := e.Generation != e.Status.ObservedGeneration || e.DeletionTimestamp != nil
-	value, err := r.lists.read(obs.access.Client, kind, r.Clock.Now(), isFresh, func() (any, error) { return of() })
+	value, err := r.lists.get(obs.access.Client, kind, r.Clock.Now(), isFresh, func() (any, error) { return of() })
 	if err != nil {
 		var none T
 		return none, err
@@ -125,18 +133,18 @@ func (r *Reconciler) reach(cluster types.NamespacedName) (*tenantaccess.Access, 
 	var typed *tenantaccess.Error
 	switch {
 	case errors.As(err, &typed):
-		return nil, &problem{metav1.ConditionUnknown, typed.Reason, "the shared cluster cannot be used: " + typed.Err.Error(), 0}
+		return nil, &problem{status: metav1.ConditionUnknown, reason: typed.Reason, message: "the shared cluster cannot be used: " + typed.Err.Error()}
 	case err != nil:
-		return nil, &problem{metav1.ConditionUnknown, v1alpha1.ReasonTenantUnreachable, err.Error(), 0}
+		return nil, &problem{status: metav1.ConditionUnknown, reason: v1alpha1.ReasonTenantUnreachable, message: err.Error()}
 	case !access.SlicesServed:
-		return nil, &problem{metav1.ConditionFalse, v1alpha1.ReasonServerLacksFeature, fmt.Sprintf("the shared cluster's API server %s does not serve resource.k8s.io/v1: "+
-			"expected is Kubernetes 1.34 or later", access.Version), 0}
+		return nil, &problem{status: metav1.ConditionFalse, reason: v1alpha1.ReasonServerLacksFeature, message: fmt.Sprintf("the shared cluster's API server %s does not serve resource.k8s.io/v1: "+
+			"expected is Kubernetes 1.34 or later", access.Version)}
 	}
 	return access, nil
 }
 
 // observePromises reads what the NodeTypes promise, and their gates.
-func (r *Reconciler) observePromises(ctx context.Context, into *entitlement.Input) error {
+func (r *Reconciler) observePromises(ctx context.Context, into *entitlement.Input, entitlements []v1alpha1.Entitlement) error {
 	var nodeTypes v1alpha1.NodeTypeList
 	if err := r.Client.List(ctx, &nodeTypes, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list NodeTypes: %w", err)
@@ -153,14 +161,7 @@ func (r *Reconciler) observePromises(ctx context.Context, into *entitlement.Inpu
 	if err != nil {
 		return err
 	}
-	for _, promise := range into.Promises {
-		expectations = append(expectations, promise.Expectation)
-	}
-	var entitlements v1alpha1.EntitlementList
-	if err := r.Client.List(ctx, &entitlements, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list Entitlements: %w", err)
-	}
-	into.Guarded = entitlement.Guarded(expectations, nodeTypes.Items, entitlements.Items)
+	into.Guarded = entitlement.Guarded(expectations, nodeTypes.Items, entitlements)
 	return nil
 }
 
@@ -203,8 +204,8 @@ func (r *Reconciler) promiseOf(ctx context.Context, nodeType *v1alpha1.NodeType)
 }
 
 // observeNamespaces reads the namespaces of the shared cluster, and looks for an older Entitlement that contradicts this one.
-func (r *Reconciler) observeNamespaces(ctx context.Context, obs *observation, tenant *v1alpha1.TenantCluster) (*problem, error) {
-	all, err := read(r, obs, "Namespace", func() (all []entitlement.Namespace, err error) {
+func (r *Reconciler) observeNamespaces(ctx context.Context, obs *observation, tenant *v1alpha1.TenantCluster, entitlements []v1alpha1.Entitlement) (*problem, error) {
+	all, err := readShared(r, obs, "Namespace", func() (all []entitlement.Namespace, err error) {
 		err = forEachPage(ctx, obs.access.Client, func() *corev1.NamespaceList { return &corev1.NamespaceList{} }, func(page *corev1.NamespaceList) {
 			for i := range page.Items {
 				n := &page.Items[i]
@@ -216,25 +217,25 @@ func (r *Reconciler) observeNamespaces(ctx context.Context, obs *observation, te
 	if err != nil {
 		return problemOf("list the namespaces of the shared cluster", err), nil
 	}
-	obs.terminating = map[string]bool{}
+	obs.input.Terminating = map[string]bool{}
 	for _, n := range all {
-		obs.terminating[n.Name] = n.IsTerminating
+		obs.input.Terminating[n.Name] = n.IsTerminating
 	}
-	if obs.namespaces, err = entitlement.NamespacesOf(obs.entitlement.Spec.Namespaces, all); err != nil {
-		return &problem{metav1.ConditionFalse, v1alpha1.ReasonObjectRefused, err.Error(), 0}, nil //nolint:nilerr // the condition says why
+	if obs.input.Namespaces, err = entitlement.NamespacesOf(obs.entitlement.Spec.Namespaces, all); err != nil {
+		return &problem{status: metav1.ConditionFalse, reason: v1alpha1.ReasonObjectRefused, message: err.Error()}, nil //nolint:nilerr // the condition says why
 	}
-	others, err := r.entitlementsOf(ctx, tenant)
+	others, err := r.entitlementsOf(ctx, tenant, entitlements)
 	if err != nil {
 		return nil, err
 	}
 	if conflict := entitlement.Conflict(obs.entitlement, others, all); conflict != "" {
-		return &problem{metav1.ConditionFalse, v1alpha1.ReasonEntitlementConflict, conflict, 0}, nil
+		return &problem{status: metav1.ConditionFalse, reason: v1alpha1.ReasonEntitlementConflict, message: conflict}, nil
 	}
 	return nil, nil
 }
 
-// entitlementsOf returns the Entitlements of a cluster. Two TenantClusters may be one cluster.
-func (r *Reconciler) entitlementsOf(ctx context.Context, tenant *v1alpha1.TenantCluster) ([]v1alpha1.Entitlement, error) {
+// entitlementsOf returns those of all Entitlements that are of a cluster. Two TenantClusters may be one cluster.
+func (r *Reconciler) entitlementsOf(ctx context.Context, tenant *v1alpha1.TenantCluster, all []v1alpha1.Entitlement) ([]v1alpha1.Entitlement, error) {
 	var clusters v1alpha1.TenantClusterList
 	if err := r.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list TenantClusters: %w", err)
@@ -245,17 +246,78 @@ func (r *Reconciler) entitlementsOf(ctx context.Context, tenant *v1alpha1.Tenant
 			same[client.ObjectKeyFromObject(&clusters.Items[i])] = true
 		}
 	}
-	var list v1alpha1.EntitlementList
-	if err := r.Client.List(ctx, &list); err != nil {
-		return nil, fmt.Errorf("list Entitlements: %w", err)
-	}
 	var out []v1alpha1.Entitlement
-	for i := range list.Items {
-		if e := &list.Items[i]; same[types.NamespacedName{Namespace: e.Namespace, Name: e.Spec.TenantClusterRef.Name}] {
+	for i := range all {
+		if e := &all[i]; same[types.NamespacedName{Namespace: e.Namespace, Name: e.Spec.TenantClusterRef.Name}] {
 			out = append(out, *e)
 		}
 	}
 	return out, nil
+}
+
+// observeOurs reads the objects that the Entitlement has made, and what their DeviceClasses were made for.
+func (r *Reconciler) observeOurs(ctx context.Context, obs *observation) (p *problem) {
+	if obs.ours, p = r.listOurs(ctx, obs); p != nil || obs.entitlement.DeletionTimestamp != nil {
+		return p
+	}
+	obs.input.Made, p = madeClasses(obs.ours)
+	return p
+}
+
+// madeClasses returns what was made of the DeviceClasses.
+func madeClasses(ours map[identity]*unstructured.Unstructured) (map[string]entitlement.MadeClass, *problem) {
+	out := map[string]entitlement.MadeClass{}
+	for id, object := range ours {
+		if id.GroupVersionKind != deviceClassKind {
+			continue
+		}
+		var c resourcev1.DeviceClass
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &c); err != nil {
+			return nil, &problem{status: metav1.ConditionFalse, reason: v1alpha1.ReasonObjectRefused, message: fmt.Sprintf("read DeviceClass %s of the shared cluster: %s", id.Name, tenantaccess.Printable(err.Error()))}
+		}
+		made := entitlement.MadeClass{MadeFor: c.Annotations[v1alpha1.AnnotationMadeFor]}
+		if len(c.Spec.Selectors) == 1 && c.Spec.Selectors[0].CEL != nil {
+			made.Selector = c.Spec.Selectors[0].CEL.Expression
+		}
+		out[id.Name] = made
+	}
+	return out, nil
+}
+
+// listOurs returns the objects that the Entitlement has made. Nobody may change them.
+func (r *Reconciler) listOurs(ctx context.Context, obs *observation) (map[identity]*unstructured.Unstructured, *problem) {
+	out := map[identity]*unstructured.Unstructured{}
+	for _, kind := range kinds {
+		objects, err := readShared(r, obs, kind.Kind, func() (map[string][]*unstructured.Unstructured, error) {
+			return listByLabel(ctx, obs.access.Client, kind)
+		})
+		if err != nil {
+			return nil, problemOf("list "+kind.Kind+" objects of the shared cluster", err)
+		}
+		for _, object := range objects[string(obs.entitlement.ObjectsUID())] {
+			if entitlement.IsNameOf(obs.entitlement, object.GetKind(), object.GetName()) {
+				out[identityOf(object)] = object
+			}
+		}
+	}
+	return out, nil
+}
+
+// listByLabel returns the objects of a kind that Entitlements have made, by their label.
+func listByLabel(ctx context.Context, c client.Client, kind schema.GroupVersionKind) (map[string][]*unstructured.Unstructured, error) {
+	newPage := func() *unstructured.UnstructuredList {
+		page := &unstructured.UnstructuredList{}
+		page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		return page
+	}
+	out := map[string][]*unstructured.Unstructured{}
+	err := forEachPage(ctx, c, newPage, func(page *unstructured.UnstructuredList) {
+		for i := range page.Items {
+			uid := page.Items[i].GetLabels()[v1alpha1.LabelEntitlement]
+			out[uid] = append(out[uid], &page.Items[i])
+		}
+	}, client.HasLabels{v1alpha1.LabelEntitlement})
+	return out, err
 }
 
 // observeUse reads what the classes select, and what the claims of the tenant have.
@@ -268,12 +330,12 @@ func (r *Reconciler) observeUse(ctx context.Context, obs *observation) *problem 
 	if err != nil {
 		return problemOf("list the Nodes of the shared cluster", err)
 	}
-	used, err := read(r, obs, "ResourceClaim", func() (map[string]map[string]entitlement.Usage, error) { return countClaims(ctx, obs.access.Client) })
+	used, err := readShared(r, obs, "ResourceClaim", func() (map[string]map[string]entitlement.Usage, error) { return countClaims(ctx, obs.access.Client) })
 	if err != nil {
 		return problemOf("list the ResourceClaims of the shared cluster", err)
 	}
 	usage := map[string]entitlement.Usage{}
-	for _, namespace := range obs.namespaces {
+	for _, namespace := range obs.input.Namespaces {
 		for class, u := range used[namespace] {
 			usage[class] = usage[class].Add(u)
 		}
@@ -284,12 +346,10 @@ func (r *Reconciler) observeUse(ctx context.Context, obs *observation) *problem 
 			continue
 		}
 		s := entitlement.Seen{Usage: usage[c.DeviceClass]}
-		if c.IsKept {
-			obs.seen[c.DeviceClass] = s
-			continue
-		}
-		if s.Found, err = entitlement.Find(c.Selector, published.Items, func(node string) bool { return gated[node] }); err != nil {
-			s.Problem = err.Error()
+		if !c.IsKept {
+			if s.Found, err = entitlement.Find(c.Selector, published.Items, func(node string) bool { return gated[node] }); err != nil {
+				s.Problem = err.Error()
+			}
 		}
 		obs.seen[c.DeviceClass] = s
 	}
@@ -320,7 +380,7 @@ func gatedNodes(ctx context.Context, obs *observation) (map[string]bool, error) 
 		return nil, err
 	}
 	isGate := map[string]bool{}
-	for _, key := range obs.gateKeys {
+	for _, key := range obs.input.GateKeys {
 		isGate[key] = true
 	}
 	gated := map[string]bool{}

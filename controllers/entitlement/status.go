@@ -24,9 +24,9 @@ func (r *Reconciler) finish(ctx context.Context, obs observation, p *problem) (r
 	status := &after.Status
 	status.ObservedGeneration, status.ObjectsUID = after.Generation, after.ObjectsUID()
 	if obs.seen != nil {
-		status.Namespaces = int32(len(obs.namespaces))
+		status.Namespaces = int32(len(obs.input.Namespaces))
 	}
-	status.Classes = entitlement.Report(obs.entitlement, obs.plan.Classes, len(obs.namespaces), obs.seen, metav1.NewTime(now))
+	status.Classes = entitlement.Report(obs.entitlement, obs.plan.Classes, len(obs.input.Namespaces), obs.seen, metav1.NewTime(now))
 	is, reason, message := metav1.ConditionTrue, v1alpha1.ReasonEnforced, "the shared cluster refuses what tenant "+after.Spec.Tenant+" is not entitled to"
 	again := rereadAfter
 	if p != nil {

@@ -34,8 +34,8 @@ func Missing(t testing.TB, what, install string) {
 	t.Skipf("%s is missing: %s", what, install)
 }
 
-// All skips a test that only `make e2e-all` runs, and says why.
-func All(t testing.TB, why string) {
+// SkipUnlessAll skips a test that only `make e2e-all` runs, and says why.
+func SkipUnlessAll(t testing.TB, why string) {
 	t.Helper()
 	if os.Getenv("INGOT_E2E") != "all" {
 		t.Skipf("%s: make e2e-all runs it", why)

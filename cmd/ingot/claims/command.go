@@ -30,8 +30,6 @@ const timeout = 15 * time.Second
 type options struct {
 	flags              *connect.Flags
 	kubeconfig, within string
-	// all is for who is used to it: without within the claims of all namespaces are listed.
-	all bool
 }
 
 // Command is `ingot claims`.
@@ -50,7 +48,8 @@ claim was synced from, as its tenant knows it: VIRTUALCLUSTER:NAMESPACE/CLAIM.`,
 	o.flags = connect.AddFlags(c)
 	c.Flags().StringVar(&o.kubeconfig, "shared-kubeconfig", "", "kubeconfig file of the shared cluster")
 	c.Flags().StringVar(&o.within, "claim-namespace", "", "namespace of the shared cluster; without it all")
-	c.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "all namespaces of the shared cluster, as without --claim-namespace")
+	// For who is used to it: nothing needs to know whether it is given.
+	c.Flags().BoolP("all-namespaces", "A", false, "all namespaces of the shared cluster, as without --claim-namespace")
 	c.MarkFlagsMutuallyExclusive("claim-namespace", "all-namespaces")
 	return c
 }

@@ -22,7 +22,7 @@ func TestAgainstARealIronic(t *testing.T) {
 // TestAgainstIronic29 does the same with the Ironic of Debian 13. What it answers to a change of a node comes from its conductor over RPC.
 func TestAgainstIronic29(t *testing.T) {
 	t.Parallel()
-	require.All(t, "the Ironic of another release takes minutes to install")
+	require.SkipUnlessAll(t, "the Ironic of another release takes minutes to install")
 	root, err := filepath.Abs("../../../bin/ironic-29")
 	if err == nil {
 		_, err = os.Stat(root)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot/tftp"
+	"github.com/ingot-dev/ingot/test/loopback"
 	"github.com/ingot-dev/ingot/test/require"
 )
 
@@ -243,12 +244,11 @@ func load(url string) error {
 }
 
 func freeAddress(b *testing.B) string {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := loopback.FreeAddress()
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer listener.Close()
-	return listener.Addr().String()
+	return address
 }
 
 func waitForServer(b *testing.B, address string) {

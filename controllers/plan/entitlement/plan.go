@@ -65,8 +65,6 @@ func (c Class) isRefused() bool { return c.Problem != "" && !c.IsKept }
 // Plan is what the shared cluster must have.
 type Plan struct {
 	Classes []Class
-	// Kept are the names of DeviceClasses that stay as they are, if they are there.
-	Kept []string
 	// Objects are typed objects of Kubernetes with their TypeMeta, in the order in which they are written: no DeviceClass appears before what fences it.
 	Objects []any
 }
@@ -97,17 +95,7 @@ func Make(in Input) Plan {
 	}
 	objects := p.policies()
 	objects = append(objects, p.quotas()...)
-	return Plan{Classes: p.classes, Kept: p.kept(), Objects: append(objects, p.deviceClassObjects()...)}
-}
-
-func (p *planner) kept() []string {
-	var out []string
-	for _, c := range p.classes {
-		if c.IsKept && c.DeviceClass != "" {
-			out = append(out, c.DeviceClass)
-		}
-	}
-	return out
+	return Plan{Classes: p.classes, Objects: append(objects, p.deviceClassObjects()...)}
 }
 
 // DeviceClassName returns the name of the DeviceClass of a class.
