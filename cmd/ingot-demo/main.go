@@ -33,7 +33,7 @@ func command() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ingot-demo",
 		Short: "Watch simulated servers go from powered off to admitted Kubernetes nodes",
-		Long: "Starts three real Kubernetes control planes, a rack of simulated servers with Redfish BMCs, and ingot-manager on this machine,\n" +
+		Long: "Starts real Kubernetes control planes, of Ingot and of tenants, a rack of simulated servers with Redfish BMCs, and ingot-manager on this machine,\n" +
 			"runs the whole pipeline, and exits with 0 only when everything that it promises happened.",
 		Version: version,
 		Args:    cobra.NoArgs,
@@ -52,7 +52,8 @@ func command() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.IntVar(&o.Servers, "servers", 8, "servers in the rack: two for MIG, two for DRA, the others for whole GPUs")
+	f.StringVar(&o.Story, "story", scenario.DefaultStory, "what is shown: pipeline, from powered-off servers to rollouts; or tenants, who share a cluster")
+	f.IntVar(&o.Servers, "servers", 0, "servers in the rack, half for MIG in the story tenants (default 2); in the story pipeline (default 8) two for MIG, two for DRA, the others for whole GPUs")
 	f.Float64Var(&o.Speed, "speed", scenario.DefaultSpeed, "how many times faster than real servers")
 	f.BoolVar(&o.Keep, "keep", false, "leave everything running at the end, and print the kubeconfigs, until Ctrl-C")
 	f.BoolVar(&o.Plain, "plain", false, "tell the story line by line, also on a terminal")

@@ -30,10 +30,13 @@ const fieldManager = "ingot-entitlement"
 // deviceClassKind is that of DeviceClasses.
 var deviceClassKind = resourcev1.SchemeGroupVersion.WithKind("DeviceClass")
 
+// quotaKind is that of the quotas.
+var quotaKind = corev1.SchemeGroupVersion.WithKind("ResourceQuota")
+
 // kinds are those of the objects, in the order in which they are removed: a DeviceClass goes before what fences it.
 var kinds = []schema.GroupVersionKind{
 	deviceClassKind,
-	corev1.SchemeGroupVersion.WithKind("ResourceQuota"),
+	quotaKind,
 	admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"),
 	admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"),
 }
@@ -69,7 +72,8 @@ func (r *Reconciler) enforce(ctx context.Context, obs *observation) *problem {
 	if p := r.remove(ctx, obs, wanted); p != nil {
 		return p
 	}
-	return r.observeUse(ctx, obs)
+	r.observeUse(ctx, obs)
+	return nil
 }
 
 // apply writes an object unless the one that is there has all of it. existing is ours; nil: there is none.
@@ -151,6 +155,7 @@ func (r *Reconciler) release(ctx context.Context, obs observation) (reconcile.Re
 			return r.finish(ctx, obs, p)
 		}
 	}
+	r.journal.forget(e.UID)
 	return step.Retry(r.setFinalizer(ctx, e, false)).Result()
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,7 +20,6 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/entitlement"
-	"github.com/ingot-dev/ingot/controllers/plan/rendering"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 	"github.com/ingot-dev/ingot/presentation"
 )
@@ -38,10 +38,12 @@ type observation struct {
 	ours map[identity]*unstructured.Unstructured
 	// input is what the plan follows from. observe sets it.
 	input entitlement.Input
+	// isShared says that an Entitlement of the TenantCluster stays. observe sets it.
+	isShared bool
 	// plan is what the shared cluster must have. observe sets it.
 	plan entitlement.Plan
-	// seen is what was found of the DeviceClasses; nil: nothing could be read. enforce sets it.
-	seen map[string]entitlement.Seen
+	// use is what the tenant has and waits for. observeUse sets it.
+	use use
 }
 
 // problem is why an Entitlement is not enforced.
@@ -82,7 +84,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		return obs, client.IgnoreNotFound(err)
 	}
 	obs.entitlement = found
-	cluster := types.NamespacedName{Namespace: key.Namespace, Name: found.Spec.TenantClusterRef.Name}
+	cluster := clusterOf(found)
 	var tenant v1alpha1.TenantCluster
 	if err := r.Client.Get(ctx, cluster, &tenant); apierrors.IsNotFound(err) {
 		obs.isClusterGone = true
@@ -95,6 +97,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		return obs, fmt.Errorf("list Entitlements: %w", err)
 	}
 	obs.input.Entitlement = found
+	obs.isShared = slices.ContainsFunc(entitlements.Items, func(e v1alpha1.Entitlement) bool { return clusterOf(&e) == cluster && e.DeletionTimestamp == nil })
 	if err := r.observePromises(ctx, &obs.input, entitlements.Items); err != nil {
 		return obs, err
 	}
@@ -172,9 +175,10 @@ func (r *Reconciler) expectations(ctx context.Context) ([]v1alpha1.NodeExpectati
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list NodeTypeRenderings: %w", err)
 	}
+	r.plans.keepOnly(list.Items)
 	var out []v1alpha1.NodeExpectation
 	for i := range list.Items {
-		if plan, err := rendering.Plan(&list.Items[i]); err == nil {
+		if plan, err := r.plans.of(&list.Items[i]); err == nil {
 			out = append(out, plan.Expectation)
 		}
 	}
@@ -192,7 +196,7 @@ func (r *Reconciler) promiseOf(ctx context.Context, nodeType *v1alpha1.NodeType)
 	} else if err != nil {
 		return entitlement.Promise{}, fmt.Errorf("read NodeTypeRendering %s: %w", name, err)
 	}
-	plan, err := rendering.Plan(&rendered)
+	plan, err := r.plans.of(&rendered)
 	if err != nil {
 		return entitlement.Promise{Problem: err.Error()}, nil //nolint:nilerr // the class says why
 	}
@@ -318,76 +322,4 @@ func listByLabel(ctx context.Context, c client.Client, kind schema.GroupVersionK
 		}
 	}, client.HasLabels{v1alpha1.LabelEntitlement})
 	return out, err
-}
-
-// observeUse reads what the classes select, and what the claims of the tenant have.
-func (r *Reconciler) observeUse(ctx context.Context, obs *observation) *problem {
-	var published resourcev1.ResourceSliceList
-	if err := obs.access.Cache.List(ctx, &published, client.UnsafeDisableDeepCopy); err != nil {
-		return problemOf("list the ResourceSlices of the shared cluster", err)
-	}
-	gated, err := gatedNodes(ctx, obs)
-	if err != nil {
-		return problemOf("list the Nodes of the shared cluster", err)
-	}
-	used, err := readShared(r, obs, "ResourceClaim", func() (map[string]map[string]entitlement.Usage, error) { return countClaims(ctx, obs.access.Client) })
-	if err != nil {
-		return problemOf("list the ResourceClaims of the shared cluster", err)
-	}
-	usage := map[string]entitlement.Usage{}
-	for _, namespace := range obs.input.Namespaces {
-		for class, u := range used[namespace] {
-			usage[class] = usage[class].Add(u)
-		}
-	}
-	obs.seen = map[string]entitlement.Seen{}
-	for _, c := range obs.plan.Classes {
-		if c.DeviceClass == "" {
-			continue
-		}
-		s := entitlement.Seen{Usage: usage[c.DeviceClass]}
-		if !c.IsKept {
-			if s.Found, err = entitlement.Find(c.Selector, published.Items, func(node string) bool { return gated[node] }); err != nil {
-				s.Problem = err.Error()
-			}
-		}
-		obs.seen[c.DeviceClass] = s
-	}
-	return nil
-}
-
-// countClaims returns what the claims have and ask for, by namespace and DeviceClass.
-func countClaims(ctx context.Context, c client.Client) (map[string]map[string]entitlement.Usage, error) {
-	out := map[string]map[string]entitlement.Usage{}
-	err := forEachPage(ctx, c, func() *resourcev1.ResourceClaimList { return &resourcev1.ResourceClaimList{} }, func(page *resourcev1.ResourceClaimList) {
-		for i := range page.Items {
-			namespace := page.Items[i].Namespace
-			if out[namespace] == nil {
-				out[namespace] = map[string]entitlement.Usage{}
-			}
-			for class, u := range entitlement.Count(page.Items[i : i+1]) {
-				out[namespace][class] = out[namespace][class].Add(u)
-			}
-		}
-	})
-	return out, err
-}
-
-// gatedNodes returns the Nodes that have a gate.
-func gatedNodes(ctx context.Context, obs *observation) (map[string]bool, error) {
-	var nodes corev1.NodeList
-	if err := obs.access.Cache.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, err
-	}
-	isGate := map[string]bool{}
-	for _, key := range obs.input.GateKeys {
-		isGate[key] = true
-	}
-	gated := map[string]bool{}
-	for i := range nodes.Items {
-		for _, taint := range nodes.Items[i].Spec.Taints {
-			gated[nodes.Items[i].Name] = gated[nodes.Items[i].Name] || isGate[taint.Key]
-		}
-	}
-	return gated, nil
 }

@@ -17,16 +17,18 @@ import (
 // rereadAfter is how often the shared cluster is read again: its claims and namespaces are not watched.
 const rereadAfter = 30 * time.Second
 
-// finish writes the status.
+// finish reports what has happened to claims, and writes the status.
 func (r *Reconciler) finish(ctx context.Context, obs observation, p *problem) (reconcile.Result, error) {
 	now := r.Clock.Now()
 	after := obs.entitlement.DeepCopy()
 	status := &after.Status
 	status.ObservedGeneration, status.ObjectsUID = after.Generation, after.ObjectsUID()
-	if obs.seen != nil {
-		status.Namespaces = int32(len(obs.input.Namespaces))
+	status.Classes = entitlement.Report(obs.entitlement, obs.plan.Classes, len(obs.input.Namespaces), obs.use.Known, metav1.NewTime(now))
+	var unreported error
+	if obs.use.Seen != nil {
+		status.Namespaces, status.Waits = int32(len(obs.input.Namespaces)), obs.use.waits
+		unreported = r.report(ctx, obs, status)
 	}
-	status.Classes = entitlement.Report(obs.entitlement, obs.plan.Classes, len(obs.input.Namespaces), obs.seen, metav1.NewTime(now))
 	is, reason, message := metav1.ConditionTrue, v1alpha1.ReasonEnforced, "the shared cluster refuses what tenant "+after.Spec.Tenant+" is not entitled to"
 	again := rereadAfter
 	if p != nil {
@@ -36,10 +38,35 @@ func (r *Reconciler) finish(ctx context.Context, obs observation, p *problem) (r
 	step.SetCondition(&status.Conditions, after.Generation, now, v1alpha1.ConditionEnforced, is, reason, message)
 	if p == nil {
 		is, reason, message = ready(status.Classes)
+		again = rereadUnread(again, obs.use.IsUnread)
 	}
 	step.SetCondition(&status.Conditions, after.Generation, now, v1alpha1.ConditionReady, is, reason, message)
 	changes := step.ConditionEvents(obs.entitlement.Status.Conditions, status.Conditions, "Enforce", v1alpha1.ConditionEnforced, v1alpha1.ConditionReady)
-	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, obs.entitlement, after, changes, step.Wait("claims and namespaces may change", again))
+	outcome := step.Wait("claims and namespaces may change", again)
+	if unreported != nil {
+		outcome = step.Retry(unreported)
+	}
+	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, obs.entitlement, after, changes, outcome)
+}
+
+// rereadUnread returns when to look again. While the claims have not been read, that is soon.
+func rereadUnread(again time.Duration, isUnread bool) time.Duration {
+	if isUnread {
+		return time.Second
+	}
+	return again
+}
+
+// report makes the Events of what has changed, and sets the holdings once all are made.
+func (r *Reconciler) report(ctx context.Context, obs observation, status *v1alpha1.EntitlementStatus) error {
+	rest, err := r.reportChanges(ctx, obs.entitlement, obs.use.changes)
+	if err != nil {
+		r.journal.putBack(clusterOf(obs.entitlement), rest, r.Clock.Now())
+		return err
+	}
+	r.journal.keep(obs.entitlement.UID, obs.use.holdings)
+	status.Holdings = obs.use.holdings[:min(len(obs.use.holdings), v1alpha1.MaxHoldings)]
+	return nil
 }
 
 // ready returns the condition Ready of an Entitlement that is enforced: that of the first class that gives nothing.

@@ -2,6 +2,7 @@ package entitlement
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,8 +23,12 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 		// An Entitlement that was contradicted goes on when the older one is changed or gone.
 		Watches(&v1alpha1.Entitlement{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.NodeType{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(step.OnUpdate(hasOtherPromise))).
-		WatchesRawSource(r.Tenants.TenantSource(name, r.ofCluster))
+		WatchesRawSource(r.Tenants.TenantSource(name, r.ofCluster)).
+		WatchesRawSource(r.Tenants.ClaimSource(name, claimDelay, r.ofClaim))
 }
+
+// claimDelay is how long a change of a claim waits for others, which are then looked at together.
+const claimDelay = time.Second
 
 // isTakenOver reports whether the manager has given the Entitlement its finalizer or its annotation.
 func isTakenOver(before, after *v1alpha1.Entitlement) bool {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -32,8 +33,9 @@ type kind struct {
 	indexes map[string]client.IndexerFunc
 	// selector chooses the objects; nil: all.
 	selector fields.Selector
-	// isOptional is true if the tenant is used also without the kind.
+	// isOptional is true if the tenant is used also without the kind. rights are what it then needs.
 	isOptional bool
+	rights     []authorizationv1.ResourceAttributes
 }
 
 var (
@@ -135,7 +137,7 @@ func (s *clientSet) startWatch(parts *sync.WaitGroup, k kind) (*kindWatch, error
 			s.mu.Unlock()
 			s.updateUsable()
 			if k.isOptional {
-				s.hub.requestsRead(s)
+				s.hub.optionalRead(s)
 			}
 		}
 	})
@@ -213,9 +215,8 @@ func (s *clientSet) recordWatchStart(w *kindWatch, path string, err error) {
 	s.updateUsable()
 }
 
-// reader reads each kind from its cache. If slices or requests is nil, a read of that kind is an error, like a read of any kind that is not
-// watched.
-type reader struct{ nodes, slices, requests client.Reader }
+// reader reads each kind from its cache. If that of a kind is nil, a read of it is an error, like a read of any kind that is not watched.
+type reader struct{ nodes, slices, requests, claims client.Reader }
 
 // readerFor returns the cache of the kind of an object or of a list.
 func (r reader) readerFor(of runtime.Object) client.Reader {
@@ -225,6 +226,8 @@ func (r reader) readerFor(of runtime.Object) client.Reader {
 		chosen = r.slices
 	case *certificatesv1.CertificateSigningRequest, *certificatesv1.CertificateSigningRequestList:
 		chosen = r.requests
+	case *resourcev1.ResourceClaim, *resourcev1.ResourceClaimList:
+		chosen = r.claims
 	}
 	if chosen == nil {
 		return r.nodes

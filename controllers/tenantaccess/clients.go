@@ -71,9 +71,9 @@ type clientSet struct {
 	nodes    *kindWatch
 	// slices is nil if the tenant does not serve ResourceSlices.
 	slices *kindWatch
-	// requests are those for serving certificates, where they are wanted.
-	requests requests
-	usable   bool
+	// requests are those for serving certificates, and claims those of devices, where they are wanted.
+	requests, claims optional
+	usable           bool
 	// excess is set while the tenant is not used because it sent too much.
 	excess excess
 	// stalls is set while calls stall that follow probes which succeed.
@@ -90,7 +90,8 @@ func (r *Registry) newClientSet(key types.NamespacedName, config *rest.Config) (
 	s := &clientSet{
 		key: key, options: r.options, hub: &r.hub, log: r.options.Log.WithValues("TenantCluster", key.String()),
 		config: config, ctx: ctx, stop: stop, probeNow: make(chan struct{}, 1), expected: r.expected[key],
-		requests: requests{wanted: r.requests[key]},
+		requests: optional{kind: requestKind, wanted: r.wanted[optionalKey{key, requestKind.plural}]},
+		claims:   optional{kind: claimKind, wanted: r.wanted[optionalKey{key, claimKind.plural}]},
 	}
 	s.account = r.book.open(key.Namespace, func(cause *tooLargeError) { s.suspend("what is kept of it", cause) })
 	if err := s.connect(); err != nil {
@@ -158,10 +159,13 @@ func (s *clientSet) access() (*Access, error) {
 	if s.requests.watch != nil {
 		read.requests = s.requests.watch.reader
 	}
+	if s.claims.watch != nil {
+		read.claims = s.claims.watch.reader
+	}
 	return &Access{
 		Cache: read, SlicesServed: s.slices != nil, Client: s.direct, Clientset: s.clientset,
 		Server: s.config.Host, CA: s.config.CAData, Version: s.version, ClusterUID: s.clusterUID, DNS: s.dns,
-		ServingRequests: s.servingRequests(),
+		ServingRequests: s.requests.report(), WatchedClaims: s.claims.report(),
 	}, nil
 }
 

@@ -267,7 +267,7 @@ func answerWithoutEnd(t *testing.T, r *Registry, call tenantcalls.Call, way endl
 // checkWithoutRequests sees to it that a tenant is used without its requests for certificates, and that nothing is kept of them: nodes create them.
 func checkWithoutRequests(t *testing.T, r *Registry, key types.NamespacedName, before int64) {
 	t.Helper()
-	var last ServingRequests
+	var last OptionalWatch
 	var refused error
 	defer func() { t.Logf("%+v %v", last, refused) }()
 	eventually(t, "the tenant is used without its requests", func() bool {

@@ -55,8 +55,12 @@ func (s *clientSet) suspend(what string, cause *tooLargeError) {
 	s.updateUsable()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	stopWatches(s.nodes, s.slices, s.requests.watch)
-	s.nodes, s.slices, s.requests.watch = nil, nil, nil
+	stopWatches(s.nodes, s.slices)
+	s.nodes, s.slices = nil, nil
+	for _, of := range s.allOptional() {
+		stopWatches(of.watch)
+		of.watch = nil
+	}
 }
 
 // suspension returns how long the tenant is still not used because it sent too much.

@@ -72,7 +72,9 @@ func (s *clientSet) probe(parts *sync.WaitGroup) time.Duration {
 		err = s.watchServedKinds(parts)
 	}
 	if err == nil {
-		s.observeRequests(parts)
+		for _, of := range s.allOptional() {
+			s.observeOptional(parts, of)
+		}
 	}
 	if s.ctx.Err() != nil {
 		return 0

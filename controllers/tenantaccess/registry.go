@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"sync"
@@ -74,7 +75,9 @@ type Access struct {
 	// DNS is what the cluster says of its DNS.
 	DNS DNSSources
 	// ServingRequests says whether requests for serving certificates can be seen and approved, where WatchRequests has asked for them.
-	ServingRequests ServingRequests
+	ServingRequests OptionalWatch
+	// WatchedClaims says whether ResourceClaims can be seen, where WatchClaims has asked for them.
+	WatchedClaims OptionalWatch
 }
 
 // Registry holds a client set for each TenantCluster. Add it to the manager, so that Start stops every client set when the manager
@@ -91,8 +94,8 @@ type Registry struct {
 	tenants map[types.NamespacedName]*tenant
 	// expected are the uids of the clusters that the kubeconfigs must lead to.
 	expected map[types.NamespacedName]types.UID
-	// requests are the tenants whose requests for serving certificates are wanted.
-	requests map[types.NamespacedName]bool
+	// wanted are the optional kinds that are watched.
+	wanted map[optionalKey]bool
 }
 
 // tenant is the entry of one TenantCluster: a client set, or the error that its kubeconfig caused.
@@ -194,7 +197,7 @@ func (r *Registry) Remove(key types.NamespacedName) {
 	known := r.tenants[key]
 	delete(r.tenants, key)
 	delete(r.expected, key)
-	delete(r.requests, key)
+	maps.DeleteFunc(r.wanted, func(of optionalKey, _ bool) bool { return of.tenant == key })
 	r.mu.Unlock()
 	known.stop()
 }

@@ -1,13 +1,8 @@
 package tenantaccess
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -23,205 +18,24 @@ import (
 // UsernameField is the field by which CertificateSigningRequests of a user can be listed from an Access's Cache.
 const UsernameField = "spec.username"
 
-// requestKind are the requests for serving certificates of kubelets. A tenant is used also while they cannot be watched.
+// requestKind are the requests for serving certificates of kubelets.
 var requestKind = kind{
 	plural: "CertificateSigningRequests", object: &certificatesv1.CertificateSigningRequest{}, trim: trimmed(trimRequest), page: 4, handler: requestHandler,
 	indexes:  map[string]client.IndexerFunc{UsernameField: requestUser},
 	selector: fields.OneTermEqualSelector("spec.signerName", certificatesv1.KubeletServingSignerName), isOptional: true,
+	// To see and to approve them.
+	rights: []authorizationv1.ResourceAttributes{
+		{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests", Verb: "get"},
+		{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests", Verb: "list"},
+		{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests", Verb: "watch"},
+		{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests", Subresource: "approval", Verb: "update"},
+		{Group: certificatesv1.GroupName, Resource: "signers", Name: certificatesv1.KubeletServingSignerName, Verb: "approve"},
+	},
 }
 
-// ServingRequests says whether the requests for serving certificates of a tenant's kubelets can be seen and approved.
-type ServingRequests struct {
-	// Watched is true if an Access's Cache has them.
-	Watched bool
-	// Denied are the rights that the kubeconfig's user lacks: "update certificatesigningrequests/approval".
-	Denied []string
-	// Problem is why they are not watched although the rights are there; empty: that is not known yet, or they are.
-	Problem string
-}
-
-// The intervals at which the rights are asked for again, and at which a watch that ended for its size is begun anew.
-const (
-	rightsInterval = time.Minute
-	requestsPause  = 10 * time.Minute
-)
-
-// requestRights are the rights to see and to approve requests.
-var requestRights = []authorizationv1.ResourceAttributes{
-	{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests", Verb: "get"},
-	{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests", Verb: "list"},
-	{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests", Verb: "watch"},
-	{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests", Subresource: "approval", Verb: "update"},
-	{Group: certificatesv1.GroupName, Resource: "signers", Name: certificatesv1.KubeletServingSignerName, Verb: "approve"},
-}
-
-// requests is what a client set knows of the requests for serving certificates. The mu of the client set guards it.
-type requests struct {
-	// wanted is what Registry.WatchRequests says.
-	wanted bool
-	watch  *kindWatch
-	denied []string
-	// problem is why there is no watch, apart from that of the watch.
-	problem string
-	// askedAt is when the rights were asked for; zero: they were not. until is before when no watch is begun.
-	askedAt, until time.Time
-}
-
-// WatchRequests says whether the requests for serving certificates of the tenant's kubelets are watched. It is called before Set.
+// WatchRequests says whether the requests for serving certificates of the tenant's kubelets are watched.
 func (r *Registry) WatchRequests(key types.NamespacedName, wanted bool) {
-	r.mu.Lock()
-	if r.requests == nil {
-		r.requests = map[types.NamespacedName]bool{}
-	}
-	r.requests[key] = wanted
-	known := r.tenants[key]
-	r.mu.Unlock()
-	if known == nil || known.clients == nil {
-		return
-	}
-	s := known.clients
-	s.mu.Lock()
-	isChanged := s.requests.wanted != wanted
-	s.requests.wanted = wanted
-	s.mu.Unlock()
-	if !isChanged {
-		return
-	}
-	select {
-	case s.probeNow <- struct{}{}:
-	default:
-	}
-}
-
-// observeRequests asks for the rights when that is due, and starts or ends the watch. What goes wrong with it is kept, and says nothing about the tenant.
-func (s *clientSet) observeRequests(parts *sync.WaitGroup) {
-	s.mu.Lock()
-	known := s.requests
-	s.mu.Unlock()
-	next := s.askForRequests(known)
-	if !next.canWatch(s.options.Clock.Now()) {
-		stopWatches(known.watch)
-		next.watch = nil
-	} else if known.watch == nil {
-		watch, err := s.startWatch(parts, requestKind)
-		if next.watch = watch; err != nil {
-			next.problem = err.Error()
-		}
-	}
-	if s.setRequests(known, next); !slices.Equal(known.denied, next.denied) || known.problem != next.problem {
-		s.hub.requestsRead(s)
-	}
-}
-
-// askForRequests returns what is known with the rights, which are asked for when that is due.
-func (s *clientSet) askForRequests(known requests) requests {
-	now := s.options.Clock.Now()
-	if !known.wanted {
-		return requests{watch: known.watch}
-	}
-	next := known
-	if known.askedAt.IsZero() || now.Sub(known.askedAt) >= rightsInterval {
-		next.askedAt = now
-		if next.denied, next.problem = s.readRequestRights(); next.problem == "" && now.Before(known.until) {
-			next.problem = known.problem
-		}
-	}
-	return next
-}
-
-// canWatch reports whether requests can be watched now.
-func (r requests) canWatch(now time.Time) bool {
-	return r.wanted && r.problem == "" && !slices.ContainsFunc(r.denied, isToWatch) && !now.Before(r.until)
-}
-
-// setRequests records what was observed. If the tenant, or the watch, was too large meanwhile, it stops the watch.
-func (s *clientSet) setRequests(known, next requests) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.isSuspended() || s.requests.until.After(known.until) {
-		stopWatches(next.watch)
-		return
-	}
-	next.wanted = s.requests.wanted
-	s.requests = next
-}
-
-// isToWatch reports whether a right is needed to watch requests.
-func isToWatch(right string) bool {
-	return strings.HasPrefix(right, "list ") || strings.HasPrefix(right, "watch ")
-}
-
-// readRequestRights returns which rights the user lacks, or why that cannot be found out.
-func (s *clientSet) readRequestRights() (denied []string, problem string) {
-	for i := range requestRights {
-		a := requestRights[i]
-		allowed, err := s.isAllowed(a)
-		if err != nil {
-			return nil, fmt.Sprintf("the rights of the kubeconfig's user cannot be asked for: %v", err)
-		}
-		if !allowed {
-			name := a.Resource
-			for _, part := range []string{a.Subresource, a.Name} {
-				if part != "" {
-					name += "/" + part
-				}
-			}
-			denied = append(denied, a.Verb+" "+name)
-		}
-	}
-	return denied, ""
-}
-
-// isAllowed asks the tenant's API server whether the user has a right. Every user may ask that (ClusterRole system:basic-user).
-func (s *clientSet) isAllowed(right authorizationv1.ResourceAttributes) (bool, error) {
-	body, err := json.Marshal(authorizationv1.SelfSubjectAccessReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectAccessReview"},
-		Spec:     authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right},
-	})
-	if err != nil {
-		return false, err
-	}
-	path := "/apis/" + authorizationv1.SchemeGroupVersion.String() + "/selfsubjectaccessreviews"
-	raw, err := s.prober.Post().AbsPath(path).SetHeader("Content-Type", "application/json").Body(body).Do(s.ctx).Raw()
-	if err != nil {
-		return false, err
-	}
-	var review authorizationv1.SelfSubjectAccessReview
-	if err := json.Unmarshal(raw, &review); err != nil {
-		return false, errors.New("POST " + path + " answered something else")
-	}
-	return review.Status.Allowed, nil
-}
-
-// servingRequests returns what is known. The caller must hold mu.
-func (s *clientSet) servingRequests() ServingRequests {
-	out := ServingRequests{Denied: s.requests.denied, Problem: s.requests.problem}
-	if w := s.requests.watch; w != nil {
-		out.Watched = w.synced && w.broken == nil
-		if w.broken != nil {
-			out.Problem = fmt.Sprintf("watch %s: %v", w.path, w.broken)
-		}
-	}
-	return out
-}
-
-// stopRequests ends the watch of requests for a while, because they are more than is kept of a tenant. Without it: whoever holds the credentials of one
-// node creates requests without end, and the tenant with all its nodes is not used any more.
-func (s *clientSet) stopRequests(what string, cause *tooLargeError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	stopWatches(s.requests.watch)
-	s.requests.watch, s.requests.until = nil, s.options.Clock.Now().Add(requestsPause)
-	s.requests.problem = fmt.Sprintf("%s: %v: %s; they are not watched, and are tried again after %s", what, cause, cause.advice(), requestsPause)
-}
-
-// exceed ends the use of the tenant, or of the kind alone, because of what is watched.
-func (s *clientSet) exceed(w *kindWatch, what string, cause *tooLargeError) {
-	if w.kind.isOptional {
-		s.stopRequests(what, cause)
-		return
-	}
-	s.suspend(what, cause)
+	r.watchOptional(key, requestKind, wanted)
 }
 
 // The limits of what is kept of a request.
@@ -287,15 +101,6 @@ func (h *hub) requestChanged(tenant types.NamespacedName, node string) {
 	for _, s := range h.list() {
 		if s.ofRequest != nil {
 			s.send(s.ofRequest(tenant, node))
-		}
-	}
-}
-
-// requestsRead sends the nodes that have requests, and the tenant, once the requests have been read.
-func (h *hub) requestsRead(set *clientSet) {
-	for _, s := range h.list() {
-		if s.ofRequest != nil || s.ofTenant != nil {
-			s.tenantChanged(set)
 		}
 	}
 }

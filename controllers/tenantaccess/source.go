@@ -3,6 +3,7 @@ package tenantaccess
 import (
 	"context"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -35,6 +36,8 @@ type subscription struct {
 	ofNode    func(types.NamespacedName, *corev1.Node) []reconcile.Request
 	ofTenant  func(types.NamespacedName) []reconcile.Request
 	ofRequest func(types.NamespacedName, string) []reconcile.Request
+	ofClaim   func(tenant types.NamespacedName, before, after *resourcev1.ResourceClaim) []reconcile.Request
+	delay     time.Duration
 	queue     workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 

@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"runtime"
 	"slices"
 	"time"
 
@@ -22,7 +21,7 @@ func (c *comparison) writeReport(w io.Writer) error {
 		return err
 	}
 	p := &printer{w: w}
-	p.writeLine("%s, %d CPUs, %s of memory; %s; load before the end %s", runtime.GOARCH, runtime.NumCPU(), totalMemory(), runtime.Version(), loadAverage())
+	writeMachine(p)
 	p.writeLine("%d nodes of fake-hardware, deploy interface fake; each side requests of %d hosts at the same time and lists every %s\n", c.options.machines, host.DefaultWorkers, ironic.DefaultListAge)
 	if c.isSeparate {
 		p.writeLine("Ironic has a processor of its own\n")

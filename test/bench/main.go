@@ -22,6 +22,7 @@ type options struct {
 	profile         bool
 	tenantQPS       int
 	rounds          int
+	tenants, claims int
 	provider        string
 }
 
@@ -65,6 +66,8 @@ func parseFlags(args []string) (options, error) {
 	set.BoolVar(&o.profile, "profile", false, "keep CPU profiles of manager and rack, and a heap profile of the manager; needs -dir")
 	set.IntVar(&o.tenantQPS, "tenant-qps", 0, "the manager's limit of requests a `second` to one tenant; 0: its default")
 	set.IntVar(&o.rounds, "rounds", 3, "how many times each side deploys all nodes with -provider ironic")
+	set.IntVar(&o.tenants, "tenants", 0, "measure a cluster that so many `tenants` share, and no Machines; 0: Machines")
+	set.IntVar(&o.claims, "claims", 1000, "how many claims the tenants of -tenants have together")
 	set.StringVar(&o.provider, "provider", providerRedfish, "`who` installs the servers: redfish, which is the manager, metal3, a baremetal-operator in the process of the rack, or ironic, an Ironic that is compared with a bare loop")
 	if err := set.Parse(args); err != nil {
 		return o, err
@@ -86,6 +89,8 @@ func checkOptions(o options, set *flag.FlagSet) error {
 		return errors.New("-steady, -timeout and -tenant-qps: expected no negative number")
 	case o.rounds < 1:
 		return fmt.Errorf("-rounds %d: expected 1 or more", o.rounds)
+	case o.tenants < 0 || o.tenants > 1000 || o.claims < 1 || o.claims > 10000:
+		return fmt.Errorf("-tenants %d -claims %d: expected up to 1000 tenants and 1 to 10000 claims", o.tenants, o.claims)
 	case o.profile && o.dir == "":
 		return errors.New("-profile: give -dir too, for the profiles would be removed")
 	}
@@ -106,7 +111,11 @@ func measure(ctx context.Context, args []string) (err error) {
 	}
 	f := newFleet(o, dir, os.Stderr)
 	run, writeReport, stop := f.run, f.writeReport, f.stop
-	if o.provider == providerIronic {
+	switch {
+	case o.tenants > 0:
+		s := &sharing{fleet: f, tenants: o.tenants, claims: o.claims}
+		run, writeReport, stop = s.run, s.writeReport, s.stop
+	case o.provider == providerIronic:
 		c := &comparison{fleet: f}
 		run, writeReport, stop = c.run, c.writeReport, c.stop
 	}

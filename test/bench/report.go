@@ -27,7 +27,7 @@ func (f *fleet) writeReport(w io.Writer) error {
 	}
 	p := &printer{w: w}
 	n := f.options.machines
-	p.writeLine("%s, %d CPUs, %s of memory; %s; load before the end %s", runtime.GOARCH, runtime.NumCPU(), totalMemory(), runtime.Version(), loadAverage())
+	writeMachine(p)
 	p.writeLine("%d Machines; image %.1f MiB, served as %.1f MiB", n, float64(f.image.DiskBytes)/mib, float64(f.image.SizeBytes)/mib)
 	p.writeLine("\nFrom the order to the last Ready: %.1f s; before it, from the manager's start to the last host available: %.1f s", f.admitted.at.Sub(f.ordered.at).Seconds(), f.registered.at.Sub(f.started.at).Seconds())
 	f.writeReadyTimes(p)
@@ -44,6 +44,11 @@ func (f *fleet) writeReport(w io.Writer) error {
 		f.writeSteadyState(p, append(slices.Clone(management), tenants...))
 	}
 	return p.err
+}
+
+// writeMachine writes what the benchmark runs on.
+func writeMachine(p *printer) {
+	p.writeLine("%s, %d CPUs, %s of memory; %s; load before the end %s", runtime.GOARCH, runtime.NumCPU(), totalMemory(), runtime.Version(), loadAverage())
 }
 
 // readRequests reads the manager's requests from the audit logs of both clusters.
@@ -118,17 +123,7 @@ func (f *fleet) perMachine(n int) string {
 
 // writeTotals writes the sum of the requests that admitting a Machine takes.
 func (f *fleet) writeTotals(p *printer, all []environment.Request) {
-	requests, events, reads := 0, 0, 0
-	for _, w := range requestsBetween(all, f.ordered.at, f.admitted.at) {
-		switch {
-		case !w.IsMutating():
-			reads++
-		case w.Resource == "events":
-			events++
-		default:
-			requests++
-		}
-	}
+	requests, events, reads := countRequests(requestsBetween(all, f.ordered.at, f.admitted.at))
 	p.writeLine("To admit a Machine: %s mutating requests beside Events, %s Events; %s reads", f.perMachine(requests), f.perMachine(events), f.perMachine(reads))
 }
 

@@ -185,8 +185,12 @@ func (f *fleet) packImage(ctx context.Context, served string) (map[string]any, e
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(&packed.OSImage.Spec)
 }
 
-// introduceTenant gives Ingot a service account in the tenant's cluster, so that the audit log distinguishes its requests.
 func (f *fleet) introduceTenant(ctx context.Context) error {
+	return f.introduce(ctx, tenantName, "research-admin")
+}
+
+// introduce gives Ingot a service account in the tenant's cluster, so that the audit log distinguishes its requests, and stores its kubeconfig.
+func (f *fleet) introduce(ctx context.Context, namespace, secret string) error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "ingot"}}
 	if err := f.env.TenantClient.Create(ctx, account); err != nil {
 		return err
@@ -213,7 +217,7 @@ func (f *fleet) introduceTenant(ctx context.Context) error {
 		return err
 	}
 	return f.env.ManagementClient.Create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: tenantName, Name: "research-admin"}, Data: map[string][]byte{"kubeconfig": kubeconfig},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: secret}, Data: map[string][]byte{"kubeconfig": kubeconfig},
 	})
 }
 

@@ -142,6 +142,23 @@ func TestTheDemoKeepsItsPromisesWithABaremetalOperator(t *testing.T) {
 	)
 }
 
+func TestTheStoryOfTenantsKeepsItsPromises(t *testing.T) {
+	t.Parallel()
+	d := startDemo(t, "--story", "tenants")
+	if status := d.end(t); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	d.says(t,
+		`ok +2 of 2 servers went from powered off to admitted node`, `ok +both Entitlements are enforced`,
+		`ok +legal-ai runs with a device of legal-ai-a100, on admitted node whole-\w+ of NodeType a100$`,
+		`ok +research-ai runs with a device of research-ai-mig-1g, on admitted node slices-\w+ of NodeType a100-mig$`,
+		`ok +a claim of legal-ai's class is refused`, `ok +a claim with that class as a second choice is refused`, `ok +a pod that asks for nvidia.com/gpu is refused`,
+		`ok +a pod that tolerates the gate .* is refused`, `ok +a claim over the quota is refused`, `exceeded quota: ingot-research-ai`,
+		`ok +the third waits, and the Entitlement says why`, `ok +the metric shows it: ingot_waiting{kind="Pod",reason="QuotaExceeded",tenant="shared/research-ai"} 1`,
+		`ok +no new claim of it gets in`, `ok +what runs keeps its devices`, `ok +one Machine per host`, `ok +no password or token`,
+	)
+}
+
 func TestTheDemoKeepsItsPromisesOnARealIronic(t *testing.T) {
 	t.Parallel()
 	if missing := ironic.Missing(); missing != "" {
@@ -243,6 +260,9 @@ func TestTheDemoRefusesFlagsThatMakeNoSense(t *testing.T) {
 		want string
 	}{
 		{[]string{"--servers", "2"}, `--servers 2: expected 6 to 64`},
+		{[]string{"--story", "tenants", "--servers", "1"}, `--servers 1: expected 2 to 64`},
+		{[]string{"--story", "tenants", "--hide-gpus", "1"}, `--hide-gpus and --break: they go with the story pipeline`},
+		{[]string{"--story", "fairy"}, `--story fairy: expected pipeline, tenants`},
 		{[]string{"--speed", "0"}, `--speed 0: expected 1 to 1000`},
 		{[]string{"--hide-gpus", "9"}, `--hide-gpus 9: expected 0 to 2`},
 		{[]string{"--break", "all"}, `--break all: expected one of mig-profile, mig-unit`},

@@ -76,14 +76,21 @@ func ReadSamples(files fs.FS) (management, tenants []*unstructured.Unstructured,
 	if given {
 		return management, tenants, nil
 	}
-	parts, err := VendorParts(management)
+	tenants, err = VendorObjects(management)
+	return management, tenants, err
+}
+
+// VendorObjects returns the objects of the vendors' software that the NodeTypes of the samples need in a tenant's cluster.
+func VendorObjects(samples []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	parts, err := VendorParts(samples)
 	if err != nil {
-		return nil, nil, fmt.Errorf("make the vendors' software of the samples: %w", err)
+		return nil, fmt.Errorf("make the vendors' software of the samples: %w", err)
 	}
+	var out []*unstructured.Unstructured
 	for _, p := range parts {
-		tenants = append(tenants, p.Objects...)
+		out = append(out, p.Objects...)
 	}
-	return management, tenants, nil
+	return out, nil
 }
 
 // Decode reads the objects of a YAML text.

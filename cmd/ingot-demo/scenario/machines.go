@@ -105,14 +105,14 @@ func (d *demo) awaitAdmission(ctx context.Context) error {
 		}
 		waited = cmp.Or(waited, reason)
 		ready, settled := d.countHealthy(s)
-		return ready == d.options.Servers-1 || settled, nil
+		return ready == d.options.servers()-1 || settled, nil
 	})
 	if err != nil {
 		return err
 	}
 	ready, _ := d.countHealthy(d.observed)
-	d.assert(ready == d.options.Servers-1, d.describeUnhealthy(), "%d of %d healthy servers went from powered off to admitted node", ready, d.options.Servers-1)
-	if ready == d.options.Servers-1 {
+	d.assert(ready == d.options.servers()-1, d.describeUnhealthy(), "%d of %d healthy servers went from powered off to admitted node", ready, d.options.servers()-1)
+	if ready == d.options.servers()-1 {
 		if d.writes, err = environment.CountWrites(d.env.AuditLog("management"), d.env.ManagerUser()); err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func (d *demo) countHealthy(s observation.Observation) (ready int, settled bool)
 			done++
 		}
 	}
-	return ready, done == d.options.Servers-1
+	return ready, done == d.options.servers()-1
 }
 
 // hasFailed reports whether the validation of a Machine has failed.

@@ -138,16 +138,25 @@ func (d *demo) rollBack(ctx context.Context) error {
 
 // runIngot runs a command of the program ingot on the management cluster and shows its output.
 func (d *demo) runIngot(ctx context.Context, args ...string) error {
-	program, err := d.env.Program("ingot")
+	said, err := d.ingot(ctx, args...)
 	if err != nil {
 		return err
 	}
+	d.screen.Note("%s", said)
+	return nil
+}
+
+// ingot runs a command of the program ingot on the management cluster and returns its output.
+func (d *demo) ingot(ctx context.Context, args ...string) (string, error) {
+	program, err := d.env.Program("ingot")
+	if err != nil {
+		return "", err
+	}
 	said, err := exec.CommandContext(ctx, program, append(args, "--kubeconfig", d.env.Management.KubeconfigPath())...).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("ingot %s: %w: %s", strings.Join(args, " "), err, said)
+		return "", fmt.Errorf("ingot %s: %w: %s", strings.Join(args, " "), err, said)
 	}
-	d.screen.Note("%s", strings.TrimSpace(string(said)))
-	return nil
+	return strings.TrimSpace(string(said)), nil
 }
 
 // repairServer unplugs the server that lost a GPU, replaces the GPU, and asserts that the server is admitted.

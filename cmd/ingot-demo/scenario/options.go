@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"io/fs"
@@ -17,7 +18,9 @@ const DefaultSpeed = 60
 
 // Options are the flags of the demo.
 type Options struct {
-	// Servers is the number of servers in the rack, at least 6.
+	// Story is the name of what is shown, one of stories; empty: the pipeline.
+	Story string
+	// Servers is the number of servers in the rack; 0: that of the story.
 	Servers int
 	// Speed is how many times faster than real servers the simulated ones are.
 	Speed float64
@@ -42,12 +45,17 @@ type Options struct {
 
 // Validate returns an error that names the flag which is not valid.
 func (o Options) Validate() error {
+	story, isKnown := o.story(), stories()[cmp.Or(o.Story, DefaultStory)].read != nil
 	switch {
-	case o.Servers < 6 || o.Servers > 64:
-		return fmt.Errorf("--servers %d: expected 6 to 64: two for MIG, two for DRA, one that is pinned and released, one that loses a GPU; further ones are the first pool's", o.Servers)
+	case !isKnown:
+		return fmt.Errorf("--story %s: expected %s", o.Story, strings.Join(slices.Sorted(maps.Keys(stories())), ", "))
+	case o.servers() < story.fewest || o.servers() > 64:
+		return fmt.Errorf("--servers %d: expected %d to 64: %s", o.Servers, story.fewest, story.why)
+	case cmp.Or(o.Story, DefaultStory) != DefaultStory && (o.HideGPUs != 0 || o.Break != ""):
+		return fmt.Errorf("--hide-gpus and --break: they go with the story %s", DefaultStory)
 	case o.Speed < 1 || o.Speed > 1000:
 		return fmt.Errorf("--speed %g: expected 1 to 1000; 60 makes a self-test of four minutes last four seconds", o.Speed)
-	case o.HideGPUs < 0 || o.HideGPUs > o.wholeGPUServers()-2:
+	case o.HideGPUs < 0 || o.HideGPUs > 0 && o.HideGPUs > o.wholeGPUServers()-2:
 		return fmt.Errorf("--hide-gpus %d: expected 0 to %d, the servers of the first pool that are not broken anyway", o.HideGPUs, o.wholeGPUServers()-2)
 	case o.Break != "" && migDefects[o.Break] == nil:
 		return fmt.Errorf("--break %s: expected one of %s", o.Break, strings.Join(slices.Sorted(maps.Keys(migDefects)), ", "))
@@ -69,7 +77,10 @@ const (
 const useMIG = "mig"
 
 // wholeGPUServers returns the number of servers of the first pool. A Machine is pinned to the first one, the last one loses a GPU.
-func (o Options) wholeGPUServers() int { return o.Servers - migServers - draServers }
+func (o Options) wholeGPUServers() int { return o.servers() - migServers - draServers }
+
+// servers returns the number of servers.
+func (o Options) servers() int { return cmp.Or(o.Servers, o.story().servers) }
 
 // serverSpecs returns the servers of the rack: H100 servers for whole GPUs, H100 servers for MIG, H200 servers for DRA. The last one of the
 // first kind loses a GPU at every boot, and so do as many as HideGPUs says.
@@ -83,7 +94,7 @@ func serverSpecs(o Options) ([]rack.ServerSpec, error) {
 		return nil, err
 	}
 	whole := o.wholeGPUServers()
-	specs := make([]rack.ServerSpec, o.Servers)
+	specs := make([]rack.ServerSpec, o.servers())
 	for i := range specs {
 		specs[i] = rack.ServerSpec{Name: fmt.Sprintf("server-%02d", i+1), Profile: h100}
 		switch {
@@ -108,8 +119,8 @@ func (d *demo) pinnedHost() string { return d.server(0).Name() }
 func (d *demo) defectiveServer() *rack.Server { return d.server(d.options.wholeGPUServers() - 1) }
 
 // isMIG reports whether the server is for the samples' MIG NodeType.
-func (d *demo) isMIG(i int) bool {
-	return i >= d.options.wholeGPUServers() && i < d.options.wholeGPUServers()+migServers
+func (o Options) isMIG(i int) bool {
+	return i >= o.wholeGPUServers() && i < o.wholeGPUServers()+migServers
 }
 
 // migDefects are the values of --break, each with the faults that it gives the first MIG server.

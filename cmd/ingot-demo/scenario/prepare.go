@@ -34,18 +34,14 @@ const rawImageFactor = 12
 
 // startClusters starts the control planes and writes the files of the boot service.
 func (d *demo) startClusters(ctx context.Context) error {
-	files, err := d.sampleFiles()
-	if err != nil {
-		return err
-	}
-	samples, _, err := environment.ReadSamples(files)
+	samples, _, err := d.readSamples()
 	if err != nil {
 		return err
 	}
 	if d.fleet, err = readFleetSpec(samples); err != nil {
 		return err
 	}
-	d.screen.Step("starting %d control planes: Ingot's own and those of %d tenants", 1+len(d.fleet.tenants), len(d.fleet.tenants))
+	d.screen.Step("starting %d control planes: Ingot's own and %s", 1+len(d.fleet.tenants), d.options.story().clusters)
 	if err := d.env.StartClusters(ctx, d.fleet.tenantNames()...); err != nil {
 		return err
 	}
@@ -117,18 +113,14 @@ func (d *demo) packImage(ctx context.Context, tree, out, name string) (*unstruct
 
 // applySamples applies the CRDs and the samples to the clusters, with the addresses of this run.
 func (d *demo) applySamples(ctx context.Context) error {
-	d.screen.Step("applying CRDs and config/samples")
+	d.screen.Step("applying CRDs and %s", d.options.story().folder)
 	if err := d.env.InstallIngot(ctx); err != nil {
 		return err
 	}
 	if err := d.provider().install(ctx, d); err != nil {
 		return err
 	}
-	files, err := d.sampleFiles()
-	if err != nil {
-		return err
-	}
-	samples, vendors, err := environment.ReadSamples(files)
+	samples, vendors, err := d.readSamples()
 	if err != nil {
 		return err
 	}
@@ -161,12 +153,15 @@ func (d *demo) applyWhenServed(ctx context.Context, objects []*unstructured.Unst
 	}
 }
 
-// sampleFiles returns the folder of the samples.
-func (d *demo) sampleFiles() (fs.FS, error) {
-	if d.options.Samples != nil {
-		return d.options.Samples, nil
+// readSamples returns the samples of the story for the management cluster, and those for each tenant.
+func (d *demo) readSamples() (management, tenants []*unstructured.Unstructured, err error) {
+	files := d.options.Samples
+	if files == nil {
+		if files, err = fs.Sub(config.Files, "samples"); err != nil {
+			return nil, nil, err
+		}
 	}
-	return fs.Sub(config.Files, "samples")
+	return d.options.story().read(files)
 }
 
 // adaptSamples sets the addresses, images and durations of this run in the samples.
@@ -248,8 +243,8 @@ func (d *demo) storeKubeconfig(ctx context.Context, c *v1alpha1.TenantCluster, t
 
 // registerServers starts the rack and the manager, registers the servers, and asserts that all become available.
 func (d *demo) registerServers(ctx context.Context) error {
-	d.screen.Step("racking %d servers with 8 x H100 or H200 each, powered off; starting %s", d.options.Servers, d.provider().programs)
-	specs, err := serverSpecs(d.options)
+	d.screen.Step("racking %d servers with %s each, powered off; starting %s", d.options.servers(), d.options.story().gpus, d.provider().programs)
+	specs, err := d.options.story().specs(d.options)
 	if err != nil {
 		return err
 	}
@@ -281,9 +276,9 @@ func (d *demo) registerServers(ctx context.Context) error {
 				available++
 			}
 		}
-		return available == d.options.Servers, nil
+		return available == d.options.servers(), nil
 	})
-	d.assert(available == d.options.Servers, d.hostErrors(), "%d of %d servers are registered by %s, inspected and available", available, d.options.Servers, d.provider().registrar)
+	d.assert(available == d.options.servers(), d.hostErrors(), "%d of %d servers are registered by %s, inspected and available", available, d.options.servers(), d.provider().registrar)
 	return err
 }
 
@@ -295,7 +290,7 @@ func (d *demo) hostManifests() ([]*unstructured.Unstructured, error) {
 	}
 	for i, server := range d.env.Rack.Servers() {
 		for _, o := range objects {
-			if o.GetKind() == "BareMetalHost" && o.GetName() == server.Name() && d.isMIG(i) {
+			if o.GetKind() == "BareMetalHost" && o.GetName() == server.Name() && d.options.story().isMIG(d.options, i) {
 				labels := o.GetLabels()
 				labels["use"] = useMIG
 				o.SetLabels(labels)

@@ -44,6 +44,8 @@ type demo struct {
 	closers []func() error
 	// images are the names of the OSImages: the samples' own, its successor, and one whose driver is not the one it names.
 	images [3]string
+	// metricsURL is where the manager serves its metrics; empty: nowhere.
+	metricsURL string
 }
 
 // ErrBroken is returned when an assertion of the demo failed.
@@ -85,10 +87,8 @@ func Run(ctx context.Context, o Options) (err error) {
 
 // runSteps runs the steps in order. A failed assertion ends them early, because the steps after it would fail for the same reason.
 func (d *demo) runSteps(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{
-		d.startClusters, d.applySamples, d.registerServers, d.refuseImpossibleLayout, d.orderMachines, d.awaitAdmission, d.checkOpenGate, d.checkDefectiveServer, d.repairServer, d.rollOut, d.rollOutBadImage, d.rollBack, d.releaseMachine,
-	} {
-		if err := step(ctx); err != nil {
+	for _, step := range d.options.story().steps {
+		if err := step(d, ctx); err != nil {
 			return err
 		}
 		if d.hasFailedAssertion() {
@@ -105,7 +105,7 @@ func (d *demo) printSummary(ctx context.Context) error {
 	for _, m := range d.observed.Machines {
 		d.durations[m.Name] = observation.PhaseDurations(m, now)
 	}
-	fmt.Fprintf(d.options.Out, "\n%d servers in %.0f s\n\n%s", d.options.Servers, d.screen.Elapsed().Seconds(), display.Summary(slices.Collect(maps.Values(d.durations)), d.apiCosts(), d.assertions))
+	fmt.Fprintf(d.options.Out, "\n%d servers in %.0f s\n\n%s", d.options.servers(), d.screen.Elapsed().Seconds(), display.Summary(slices.Collect(maps.Values(d.durations)), d.apiCosts(), d.assertions))
 	if d.options.Keep {
 		fmt.Fprintf(d.options.Out, "\neverything keeps running until Ctrl-C:\n\n  # Ingot: ingot machines; ingot rollout status; kubectl get bmh -A\n  export KUBECONFIG=%s\n", d.env.Management.KubeconfigPath())
 		for _, tenant := range d.env.Tenants {
@@ -130,7 +130,10 @@ func (d *demo) hasFailedAssertion() bool {
 
 // assert records the result of an assertion. The detail is shown when it failed.
 func (d *demo) assert(passed bool, detail, format string, args ...any) {
-	a := display.Assertion{Text: fmt.Sprintf(format, args...), Passed: passed, Detail: detail}
+	a := display.Assertion{Text: fmt.Sprintf(format, args...), Passed: passed}
+	if !passed {
+		a.Detail = detail
+	}
 	d.assertions = append(d.assertions, a)
 	if passed {
 		d.screen.Note("ok: %s", a.Text)
@@ -256,10 +259,10 @@ var machineResources = []string{"machines", "baremetalhosts", "hostrecords", "se
 
 // apiCosts returns the manager's writes per Machine, from the inspection of a powered-off server to the admitted node.
 func (d *demo) apiCosts() []display.Cost {
-	if len(d.writes) == 0 || d.options.Servers == 0 {
+	if len(d.writes) == 0 {
 		return nil
 	}
-	n := float64(d.options.Servers)
+	n := float64(d.options.servers())
 	writes := 0
 	var parts []string
 	for _, resource := range slices.Sorted(maps.Keys(d.writes)) {

@@ -37,7 +37,9 @@
 //	ingot_hosts                          gauge      state, error              BareMetalHosts; error is empty where there is none
 //	ingot_tenants                        gauge      ready, reason             TenantClusters
 //	ingot_entitlements                   gauge      enforced, reason          Entitlements
-//	ingot_entitled_devices               gauge      class, state              devices of their DeviceClasses; state is entitled, admitted, allocated or pending
+//	ingot_entitled_devices               gauge      class, state              devices of their classes; state is entitled, capacity, allocatable, allocated or pending
+//	ingot_waiting                        gauge      tenant, kind, reason      claims and pods of tenants that wait for devices
+//	ingot_waiting_longest_seconds        gauge      tenant, kind, reason      age of the one that has waited longest
 //
 // Every replica counts the gauges from its cache when it is scraped, so queries take their maximum. config/prometheus has alerts on
 // them, config/grafana a dashboard.

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,8 +30,8 @@ func (c *fleetCollector) countEntitlements(ctx context.Context) (map[[2]string]i
 	return counts, nil
 }
 
-// countDevices counts the devices of each DeviceClass, which is called NAMESPACE/NAME after the namespace of its Entitlement: two shared clusters may have
-// DeviceClasses of the same name.
+// countDevices counts the devices of each DeviceClass or resource, which is called NAMESPACE/NAME after the namespace of its Entitlement: two shared clusters
+// may have DeviceClasses of the same name. Of resources it is not known how many the nodes have for whom.
 func (c *fleetCollector) countDevices(ctx context.Context) (map[[2]string]int, error) {
 	var list v1alpha1.EntitlementList
 	if err := c.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -38,16 +39,51 @@ func (c *fleetCollector) countDevices(ctx context.Context) (map[[2]string]int, e
 	}
 	counts := map[[2]string]int{}
 	for i := range list.Items {
-		for _, class := range list.Items[i].Status.Classes {
-			if class.DeviceClass == "" {
+		e := &list.Items[i]
+		isCounted := map[string]bool{}
+		for _, class := range e.Status.Classes {
+			name := e.Namespace + "/" + class.DeviceClass
+			switch {
+			case class.DeviceClass != "":
+				counts[[2]string{name, "capacity"}] += int(class.Capacity)
+				counts[[2]string{name, "allocatable"}] += int(class.Admitted)
+			case class.Resource != "":
+				// Several tenants have the same resource.
+				name = e.Namespace + "/" + e.Spec.Tenant + ":" + class.Resource
+			default:
 				continue
 			}
-			name := list.Items[i].Namespace + "/" + class.DeviceClass
 			counts[[2]string{name, "entitled"}] += int(class.Entitled)
-			counts[[2]string{name, "admitted"}] += int(class.Admitted)
-			counts[[2]string{name, "allocated"}] += int(class.Allocated)
-			counts[[2]string{name, "pending"}] += int(class.Pending)
+			// Two classes that give one resource say the same of it.
+			if !isCounted[name] {
+				isCounted[name] = true
+				counts[[2]string{name, "allocated"}] += int(class.Allocated)
+				counts[[2]string{name, "pending"}] += int(class.Pending)
+			}
 		}
 	}
 	return counts, nil
+}
+
+// collectWaits reports what waits for devices. A tenant is called NAMESPACE/NAME after the namespace of its Entitlement, and may be one of several clusters.
+func (c *fleetCollector) collectWaits(ctx context.Context, out chan<- prometheus.Metric) error {
+	var list v1alpha1.EntitlementList
+	if err := c.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	counts, longest := map[[3]string]int32{}, map[[3]string]float64{}
+	now := c.now()
+	for i := range list.Items {
+		tenant := list.Items[i].Namespace + "/" + list.Items[i].Spec.Tenant
+		for _, w := range list.Items[i].Status.Waits {
+			labels := [3]string{tenant, w.Kind, string(w.Reason)}
+			counts[labels] += w.Count
+			longest[labels] = max(longest[labels], now.Sub(w.Since.Time).Seconds())
+		}
+	}
+	for labels, n := range counts {
+		out <- prometheus.MustNewConstMetric(waitsGauge, prometheus.GaugeValue, float64(n), labels[:]...)
+		out <- prometheus.MustNewConstMetric(longestGauge, prometheus.GaugeValue, longest[labels], labels[:]...)
+	}
+	return nil
 }

@@ -23,7 +23,9 @@ var (
 	orphansGauge  = prometheus.NewDesc("ingot_orphaned_hosts", "BareMetalHosts whose consumerRef names a Machine that does not exist, by the namespace of the host.", []string{"namespace"}, nil)
 	tenantsGauge  = prometheus.NewDesc("ingot_tenants", "TenantClusters by whether they are Ready, and the reason.", []string{"ready", "reason"}, nil)
 	enforcedGauge = prometheus.NewDesc("ingot_entitlements", "Entitlements by whether the shared cluster enforces them, and the reason.", []string{"enforced", "reason"}, nil)
-	devicesGauge  = prometheus.NewDesc("ingot_entitled_devices", "Devices of the DeviceClasses of Entitlements by state: entitled, admitted, allocated or pending.", []string{"class", "state"}, nil)
+	devicesGauge  = prometheus.NewDesc("ingot_entitled_devices", "Devices of the classes of Entitlements by state: entitled, capacity, allocatable, allocated or pending.", []string{"class", "state"}, nil)
+	waitsGauge    = prometheus.NewDesc("ingot_waiting", "Claims and pods of tenants that wait for devices, by tenant, kind and reason.", []string{"tenant", "kind", "reason"}, nil)
+	longestGauge  = prometheus.NewDesc("ingot_waiting_longest_seconds", "Age of the claim or pod that has waited longest for devices, by tenant, kind and reason.", []string{"tenant", "kind", "reason"}, nil)
 )
 
 // fleetCollector counts the objects in the manager's cache when Prometheus asks for the metrics.
@@ -38,7 +40,7 @@ const collectTimeout = 5 * time.Second
 
 // Describe implements prometheus.Collector.
 func (c *fleetCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{machinesGauge, rolloutsGauge, hostsGauge, orphansGauge, tenantsGauge, enforcedGauge, devicesGauge} {
+	for _, d := range []*prometheus.Desc{machinesGauge, rolloutsGauge, hostsGauge, orphansGauge, tenantsGauge, enforcedGauge, devicesGauge, waitsGauge, longestGauge} {
 		out <- d
 	}
 }
@@ -47,6 +49,9 @@ func (c *fleetCollector) Describe(out chan<- *prometheus.Desc) {
 func (c *fleetCollector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
 	defer cancel()
+	if err := c.collectWaits(ctx, out); err != nil {
+		c.log.Info("the fleet could not be counted", "metric", waitsGauge.String(), "error", err.Error())
+	}
 	for desc, count := range map[*prometheus.Desc]func(context.Context) (map[[2]string]int, error){
 		machinesGauge: c.countMachines, rolloutsGauge: c.countRollouts, hostsGauge: c.countHosts, orphansGauge: c.countOrphans, tenantsGauge: c.countTenants,
 		enforcedGauge: c.countEntitlements, devicesGauge: c.countDevices,

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,13 +75,14 @@ func TestHostsWhoseMachineIsGoneAreCountedForEveryProvider(t *testing.T) {
 
 func TestEntitlementsAndTheirDevicesAreCounted(t *testing.T) {
 	entitlement := func(status metav1.ConditionStatus, reason string, classes ...v1alpha1.EntitledClassStatus) v1alpha1.Entitlement {
-		return v1alpha1.Entitlement{ObjectMeta: metav1.ObjectMeta{Namespace: "shared"}, Status: v1alpha1.EntitlementStatus{
+		return v1alpha1.Entitlement{ObjectMeta: metav1.ObjectMeta{Namespace: "shared"}, Spec: v1alpha1.EntitlementSpec{Tenant: "legal"}, Status: v1alpha1.EntitlementStatus{
 			Classes: classes, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionEnforced, Status: status, Reason: reason}},
 		}}
 	}
 	c := &fleetCollector{reader: fleet{entitlements: []v1alpha1.Entitlement{
 		entitlement(metav1.ConditionTrue, v1alpha1.ReasonEnforced,
-			v1alpha1.EntitledClassStatus{Name: "a", DeviceClass: "legal-a", Entitled: 8, Admitted: 16, Allocated: 3, Pending: 2}, v1alpha1.EntitledClassStatus{Name: "plugin", Resource: "nvidia.com/gpu", Entitled: 4}),
+			v1alpha1.EntitledClassStatus{Name: "a", DeviceClass: "legal-a", Entitled: 8, Capacity: 24, Admitted: 16, Allocated: 3, Pending: 2},
+			v1alpha1.EntitledClassStatus{Name: "plugin", Resource: "nvidia.com/gpu", Entitled: 4, Allocated: 1}),
 		entitlement(metav1.ConditionUnknown, v1alpha1.ReasonTenantUnreachable), {},
 	}}}
 	got, err := c.countEntitlements(t.Context())
@@ -88,8 +90,44 @@ func TestEntitlementsAndTheirDevicesAreCounted(t *testing.T) {
 		t.Errorf("%v, %v, want %v", got, err, want)
 	}
 	got, err = c.countDevices(t.Context())
-	want := map[[2]string]int{{"shared/legal-a", "entitled"}: 8, {"shared/legal-a", "admitted"}: 16, {"shared/legal-a", "allocated"}: 3, {"shared/legal-a", "pending"}: 2}
+	want := map[[2]string]int{
+		{"shared/legal-a", "entitled"}: 8, {"shared/legal-a", "capacity"}: 24, {"shared/legal-a", "allocatable"}: 16, {"shared/legal-a", "allocated"}: 3, {"shared/legal-a", "pending"}: 2,
+		{"shared/legal:nvidia.com/gpu", "entitled"}: 4, {"shared/legal:nvidia.com/gpu", "allocated"}: 1, {"shared/legal:nvidia.com/gpu", "pending"}: 0,
+	}
 	if err != nil || !maps.Equal(got, want) {
 		t.Errorf("%v, %v, want %v", got, err, want)
+	}
+}
+
+func TestWhatWaitsIsReportedWithItsAge(t *testing.T) {
+	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	c := &fleetCollector{now: func() time.Time { return now }, reader: fleet{entitlements: []v1alpha1.Entitlement{{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shared"}, Spec: v1alpha1.EntitlementSpec{Tenant: "legal"},
+		Status: v1alpha1.EntitlementStatus{Waits: []v1alpha1.DeviceWait{
+			{Kind: v1alpha1.WaitingClaim, Reason: v1alpha1.WaitUnallocated, Count: 3, Since: metav1.NewTime(now.Add(-time.Minute))},
+			{Kind: v1alpha1.WaitingPod, Reason: v1alpha1.WaitQuotaExceeded, Count: 2, Since: metav1.NewTime(now.Add(time.Minute))},
+		}},
+	}}}}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(c)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if strings.HasPrefix(family.GetName(), "ingot_waiting") {
+				labels := m.GetLabel()
+				got[family.GetName()+" "+labels[0].GetValue()+" "+labels[1].GetValue()+" "+labels[2].GetValue()] = m.GetGauge().GetValue()
+			}
+		}
+	}
+	want := map[string]float64{
+		"ingot_waiting ResourceClaim Unallocated shared/legal": 3, "ingot_waiting_longest_seconds ResourceClaim Unallocated shared/legal": 60,
+		"ingot_waiting Pod QuotaExceeded shared/legal": 2, "ingot_waiting_longest_seconds Pod QuotaExceeded shared/legal": 0,
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }

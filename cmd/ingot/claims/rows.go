@@ -7,9 +7,7 @@ import (
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/entitlement"
@@ -111,7 +109,7 @@ func Rows(claims []resourcev1.ResourceClaim, site Site) []Row {
 		for class, usage := range entitlement.Count(claims[i : i+1]) {
 			row := Row{
 				Tenant: site.tenantOf(class, claim.Namespace), Namespace: claim.Namespace, Claim: claim.Name, Virtual: virtualOf(claim), Class: class, Devices: usage.Allocated + usage.Pending,
-				IsWaiting: claim.Status.Allocation == nil, Since: since(claim), Node: nodeOf(claim), Holder: holder(claim),
+				IsWaiting: claim.Status.Allocation == nil, Since: entitlement.Since(claim).UTC(), Node: entitlement.NodeOf(claim), Holder: holder(claim),
 			}
 			rows = append(rows, site.locate(row))
 		}
@@ -158,29 +156,6 @@ func (s Site) locate(row Row) Row {
 		row.Host, row.Rack = ref.Name, s.racks[*ref]
 	}
 	return row
-}
-
-func since(claim *resourcev1.ResourceClaim) time.Time {
-	at := claim.CreationTimestamp
-	if a := claim.Status.Allocation; a != nil && a.AllocationTimestamp != nil {
-		at = *a.AllocationTimestamp
-	}
-	return at.UTC()
-}
-
-// nodeOf returns the only node on which the devices can be used; empty: there are several, or the claim has none.
-func nodeOf(claim *resourcev1.ResourceClaim) string {
-	if claim.Status.Allocation == nil || claim.Status.Allocation.NodeSelector == nil {
-		return ""
-	}
-	for _, term := range claim.Status.Allocation.NodeSelector.NodeSelectorTerms {
-		for _, field := range term.MatchFields {
-			if field.Key == metav1.ObjectNameField && field.Operator == corev1.NodeSelectorOpIn && len(field.Values) == 1 {
-				return field.Values[0]
-			}
-		}
-	}
-	return ""
 }
 
 func holder(claim *resourcev1.ResourceClaim) string {

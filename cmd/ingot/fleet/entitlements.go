@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -34,6 +36,8 @@ type EntitlementRow struct {
 	Pending   int32  `json:"pending"`
 	// Admitted is how many devices of admitted nodes match, whoever has them.
 	Admitted int32 `json:"admitted"`
+	// Waits are what of the tenant waits for devices, of all its classes together.
+	Waits []v1alpha1.DeviceWait `json:"waits,omitempty"`
 	// Problem is why it is not enforced, or why the class gives nothing.
 	Problem string `json:"problem,omitempty"`
 }
@@ -44,13 +48,13 @@ func EntitlementsCommand() *cobra.Command {
 		Use: "entitlements", Short: "List what the tenants of shared clusters may ask for, have and wait for; what needs a look comes first", Args: cobra.NoArgs,
 	}
 	flags := connect.AddFlags(c)
-	c.RunE = queryCommand(flags, func(ctx context.Context, k client.Client, _ time.Time, _ []string) (any, [][]string, error) {
+	c.RunE = queryCommand(flags, func(ctx context.Context, k client.Client, now time.Time, _ []string) (any, [][]string, error) {
 		var list v1alpha1.EntitlementList
 		if err := k.List(ctx, &list, client.InNamespace(flags.Namespace())); err != nil {
 			return nil, nil, fmt.Errorf("list Entitlements: %w", err)
 		}
 		rows := EntitlementRows(list.Items)
-		return rows, entitlementTable(rows), nil
+		return rows, entitlementTable(rows, now), nil
 	})
 	return c
 }
@@ -60,7 +64,7 @@ func EntitlementRows(entitlements []v1alpha1.Entitlement) []EntitlementRow {
 	rows := []EntitlementRow{}
 	for i := range entitlements {
 		e := &entitlements[i]
-		row := EntitlementRow{Namespace: e.Namespace, Name: e.Name, Tenant: e.Spec.Tenant, Cluster: e.Spec.TenantClusterRef.Name}
+		row := EntitlementRow{Namespace: e.Namespace, Name: e.Name, Tenant: e.Spec.Tenant, Cluster: e.Spec.TenantClusterRef.Name, Waits: e.Status.Waits}
 		row.Enforced, row.Problem = isTrue(e.Status.Conditions, v1alpha1.ConditionEnforced)
 		if len(e.Status.Classes) == 0 {
 			rows = append(rows, row)
@@ -103,13 +107,27 @@ func isTrue(conditions []metav1.Condition, name string) (is bool, why string) {
 }
 
 // entitlementTable returns the table for a terminal.
-func entitlementTable(rows []EntitlementRow) [][]string {
-	out := [][]string{{"NAMESPACE", "TENANT", "CLUSTER", "CLASS", "GIVES", "ENTITLED", "ALLOCATED", "PENDING", "ADMITTED", "PROBLEM"}}
+func entitlementTable(rows []EntitlementRow, now time.Time) [][]string {
+	out := [][]string{{"NAMESPACE", "TENANT", "CLUSTER", "CLASS", "GIVES", "ENTITLED", "ALLOCATED", "PENDING", "ADMITTED", "WAITS", "PROBLEM"}}
+	said := map[string]bool{}
 	for _, r := range rows {
+		waits := ""
+		if name := r.Namespace + "/" + r.Cluster + "/" + r.Tenant; !said[name] {
+			said[name], waits = true, waitText(r.Waits, now)
+		}
 		number := func(n int32) string { return strconv.Itoa(int(n)) }
 		out = append(out, []string{
-			r.Namespace, r.Tenant, r.Cluster, orDash(r.Class), orDash(r.Gives), number(r.Entitled), number(r.Allocated), number(r.Pending), number(r.Admitted), orDash(r.Problem),
+			r.Namespace, r.Tenant, r.Cluster, orDash(r.Class), orDash(r.Gives), number(r.Entitled), number(r.Allocated), number(r.Pending), number(r.Admitted), orDash(waits), orDash(r.Problem),
 		})
 	}
 	return out
+}
+
+// waitText says how many of which kind wait, since when, and why.
+func waitText(waits []v1alpha1.DeviceWait, now time.Time) string {
+	var out []string
+	for _, w := range waits {
+		out = append(out, fmt.Sprintf("%d %s %s %s", w.Count, w.Kind, w.Reason, duration.HumanDuration(max(now.Sub(w.Since.Time), 0))))
+	}
+	return strings.Join(out, ", ")
 }

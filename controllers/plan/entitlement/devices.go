@@ -3,7 +3,10 @@ package entitlement
 import (
 	"context"
 	"fmt"
+	"math"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/cel"
 
@@ -66,6 +69,27 @@ type Usage struct{ Allocated, Pending int }
 // Add returns the sum.
 func (u Usage) Add(other Usage) Usage {
 	return Usage{Allocated: u.Allocated + other.Allocated, Pending: u.Pending + other.Pending}
+}
+
+// CountResources returns what the pods of the tenant have of resources and wait for: what Kubernetes counts of the quotas, less that of pods without a node.
+func CountResources(quotas []corev1.ResourceList, waiting []Pod) map[string]Usage {
+	out := map[string]Usage{}
+	for _, used := range quotas {
+		for name, quantity := range used {
+			if resource, isRequest := strings.CutPrefix(string(name), corev1.DefaultResourceRequestsPrefix); isRequest {
+				out[resource] = out[resource].Add(Usage{Allocated: int(min(quantity.Value(), math.MaxInt32))})
+			}
+		}
+	}
+	for _, p := range waiting {
+		for name, n := range p.Resources {
+			if u, isCounted := out[name]; isCounted {
+				n := min(int(min(n, math.MaxInt32)), u.Allocated)
+				out[name] = Usage{Allocated: u.Allocated - n, Pending: u.Pending + n}
+			}
+		}
+	}
+	return out
 }
 
 // Count returns the devices that the claims of the tenant have and ask for, by DeviceClass. A claim with allocationMode All, or one with alternatives,

@@ -80,16 +80,16 @@ func (p *planner) claimPolicy() *admissionv1.ValidatingAdmissionPolicy {
 				{
 					Expression: "variables.requests.all(r, (has(r.exactly) || has(r.firstAvailable)) && (!has(r.exactly) || r.exactly.deviceClassName in variables.classes) && " +
 						"(!has(r.firstAvailable) || r.firstAvailable.all(f, f.deviceClassName in variables.classes)))",
-					MessageExpression: p.text("may name only these DeviceClasses, also in firstAvailable: " + orNone(p.deviceClasses())),
+					MessageExpression: p.refusal("claims", "may name only these DeviceClasses, also in firstAvailable: " + orNone(p.deviceClasses())),
 				},
 				{
 					Expression:        "variables.requests.all(r, !has(r.exactly) || !has(r.exactly.adminAccess) || !r.exactly.adminAccess)",
-					MessageExpression: p.text("may not use adminAccess"),
+					MessageExpression: p.refusal("claims", "may not use adminAccess"),
 				},
 				{
 					Expression: fmt.Sprintf("variables.requests.all(r, (!has(r.exactly) || !has(r.exactly.tolerations) || r.exactly.tolerations.all(t, %[1]s)) && "+
 						"(!has(r.firstAvailable) || r.firstAvailable.all(f, !has(f.tolerations) || f.tolerations.all(t, %[1]s))))", p.leavesGate()),
-					MessageExpression: p.text("may not tolerate the gate of a node that is not admitted: a toleration names a key, and none of " + strings.Join(p.in.GateKeys, ", ")),
+					MessageExpression: p.refusal("claims", p.keepsGate()),
 				},
 			},
 		},
@@ -123,33 +123,34 @@ func (p *planner) podPolicy() *admissionv1.ValidatingAdmissionPolicy {
 				{
 					Expression: "variables.asked.all(names, names.all(n, n in variables.allowed || !(n in variables.guarded || variables.guarded.exists(g, g.endsWith('*') && " +
 						"n.startsWith(g.substring(0, g.size() - 1))))))",
-					MessageExpression: p.text("may ask only for these of the resources that are shared out: " + orNone(p.resources())),
+					MessageExpression: p.refusal("pods", "may ask only for these of the resources that are shared out: " + orNone(p.resources())),
 				},
 				{
 					Expression:        "variables.isBinding || !has(object.spec.tolerations) || object.spec.tolerations.all(t, " + p.leavesGate() + ")",
-					MessageExpression: p.text("may not tolerate the gate of a node that is not admitted: a toleration names a key, and none of " + strings.Join(p.in.GateKeys, ", ")),
+					MessageExpression: p.refusal("pods", p.keepsGate()),
 				},
 				{
 					Expression:        "variables.isBinding || request.operation != 'CREATE' || !has(object.spec.nodeName) || object.spec.nodeName == ''",
-					MessageExpression: p.text("may not set spec.nodeName, which bypasses the scheduler: use a nodeSelector or an affinity"),
+					MessageExpression: p.refusal("pods", "may not set spec.nodeName, which bypasses the scheduler: use a nodeSelector or an affinity"),
 				},
 				{
 					Expression:        "!variables.isBinding || request.userInfo.username in " + list(p.schedulers()),
-					MessageExpression: p.text("are bound by a scheduler alone: " + strings.Join(p.schedulers(), ", ")),
+					MessageExpression: p.refusal("pods", "are bound by a scheduler alone: " + strings.Join(p.schedulers(), ", ")),
 				},
 			},
 		},
 	}
 }
 
-// text returns a message: who may not do what, and where that is decided.
-func (p *planner) text(what string) string {
+// refusal returns a message: of what kind of the tenant's objects, what they may not do, and where that is decided.
+func (p *planner) refusal(kind, what string) string {
 	e := p.in.Entitlement
-	subject := "claims of tenant "
-	if strings.HasPrefix(what, "may ask") || strings.HasPrefix(what, "are bound") || strings.Contains(what, "spec.nodeName") {
-		subject = "pods of tenant "
-	}
-	return literal(fmt.Sprintf("%s%s %s (Entitlement %s/%s of Ingot)", subject, e.Spec.Tenant, what, e.Namespace, e.Name))
+	return literal(fmt.Sprintf("%s of tenant %s %s (Entitlement %s/%s of Ingot)", kind, e.Spec.Tenant, what, e.Namespace, e.Name))
+}
+
+// keepsGate is what a claim or a pod with a toleration of the gate is told.
+func (p *planner) keepsGate() string {
+	return "may not tolerate the gate of a node that is not admitted: each toleration must name a key, and none of " + strings.Join(p.in.GateKeys, ", ")
 }
 
 func orNone(names []string) string {

@@ -1,6 +1,7 @@
 package entitlement
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -18,22 +19,40 @@ type Seen struct {
 	Problem string
 }
 
-// Report returns the status of the classes. seen is by DeviceClass; nil: the shared cluster cannot be asked, and what was known before stays.
-func Report(e *v1alpha1.Entitlement, classes []Class, namespaces int, seen map[string]Seen, now metav1.Time) []v1alpha1.EntitledClassStatus {
+// Known is what is known of the shared cluster.
+type Known struct {
+	// Seen is what was found of the classes, by DeviceClass or resource; nil: it cannot be asked, and what was known before stays.
+	Seen map[string]Seen
+	// Problem is why it cannot be asked; empty: the condition Enforced says it.
+	Problem string
+	// IsUnread: it is being read for the first time, and what was said before is said until then.
+	IsUnread bool
+}
+
+// key returns the key of a class in Seen.
+func (c Class) key() string { return cmp.Or(c.DeviceClass, c.Resource) }
+
+// Report returns the status of the classes.
+func Report(e *v1alpha1.Entitlement, classes []Class, namespaces int, known Known, now metav1.Time) []v1alpha1.EntitledClassStatus {
 	before := map[string]v1alpha1.EntitledClassStatus{}
 	for _, c := range e.Status.Classes {
 		before[c.Name] = c
 	}
 	var out []v1alpha1.EntitledClassStatus
 	for _, c := range classes {
-		row := before[c.Name]
+		row, isKnown := before[c.Name]
 		row.Name, row.DeviceClass, row.Resource = c.Name, c.DeviceClass, c.Resource
-		if seen != nil {
-			s := seen[c.DeviceClass]
+		if known.Seen != nil {
+			s := known.Seen[c.key()]
 			row.Entitled = int32(min(int64(c.Devices)*int64(namespaces), math.MaxInt32))
-			row.Allocated, row.Pending, row.Admitted = int32(s.Allocated), int32(s.Pending), int32(s.Admitted)
+			row.Allocated, row.Pending = int32(s.Allocated), int32(s.Pending)
+			row.Capacity, row.Admitted = int32(s.Admitted+s.Gated), int32(s.Admitted)
 		}
-		condition := availability(c, seen)
+		if known.IsUnread && isKnown && c.Problem == "" {
+			out = append(out, row)
+			continue
+		}
+		condition := availability(c, known)
 		condition.ObservedGeneration, condition.LastTransitionTime = e.Generation, now
 		row.Conditions = append([]metav1.Condition(nil), row.Conditions...)
 		meta.SetStatusCondition(&row.Conditions, condition)
@@ -42,13 +61,15 @@ func Report(e *v1alpha1.Entitlement, classes []Class, namespaces int, seen map[s
 	return out
 }
 
-func availability(c Class, seen map[string]Seen) metav1.Condition {
+func availability(c Class, known Known) metav1.Condition {
 	out := metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse}
-	s := seen[c.DeviceClass]
+	s := known.Seen[c.key()]
 	switch {
 	case c.Problem != "":
 		out.Reason, out.Message = c.Reason, c.Problem
-	case seen == nil:
+	case known.Problem != "":
+		out.Status, out.Reason, out.Message = metav1.ConditionUnknown, v1alpha1.ReasonUseUnknown, known.Problem
+	case known.Seen == nil:
 		out.Status, out.Reason, out.Message = metav1.ConditionUnknown, v1alpha1.ReasonTenantUnreachable, "the shared cluster cannot be asked now: see the condition Enforced"
 	case c.DeviceClass == "":
 		out.Status, out.Reason, out.Message = metav1.ConditionTrue, v1alpha1.ReasonDevicesAvailable, "containers ask for "+c.Resource+", which nodes of the NodeType promise"

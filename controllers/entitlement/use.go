@@ -1,0 +1,232 @@
+package entitlement
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/entitlement"
+	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+)
+
+// use is what a tenant has and waits for.
+type use struct {
+	entitlement.Known
+	// waits are what waits for devices.
+	waits []v1alpha1.DeviceWait
+	// holdings are the claims that have devices, and changes what has happened to them since the look before.
+	holdings []v1alpha1.DeviceHolding
+	changes  []entitlement.Change
+}
+
+// errUnread is returned while the claims have not been read yet.
+var errUnread = errors.New("the ResourceClaims have not been read yet")
+
+// observeUse reads what the classes select, what the claims of the tenant have, and what waits. What it cannot read takes nothing away from what is enforced.
+func (r *Reconciler) observeUse(ctx context.Context, obs *observation) {
+	seen := r.journal.take(obs)
+	var err error
+	if obs.use, err = r.readUse(ctx, obs, seen); err != nil {
+		r.journal.putBack(clusterOf(obs.entitlement), seen, r.Clock.Now())
+		obs.use = use{Known: entitlement.Known{Problem: err.Error(), IsUnread: errors.Is(err, errUnread)}}
+	}
+}
+
+// readUse reads the use. seen are the changes that were seen.
+func (r *Reconciler) readUse(ctx context.Context, obs *observation, seen []entitlement.Change) (out use, err error) {
+	claims, err := claimsOf(ctx, obs)
+	if err != nil {
+		return out, err
+	}
+	pods, refusals, err := r.observePods(ctx, obs)
+	if err != nil {
+		return out, err
+	}
+	if out.Seen, err = find(ctx, obs, claims, pods); err != nil {
+		return out, err
+	}
+	var waiting []resourcev1.ResourceClaim
+	var holdings []v1alpha1.DeviceHolding
+	for i := range claims {
+		if holding, has := entitlement.HoldingOf(&claims[i]); has {
+			holdings = append(holdings, holding)
+		} else {
+			waiting = append(waiting, claims[i])
+		}
+	}
+	out.waits = entitlement.Waits(waiting, pods, refusals)
+	out.holdings, out.changes = r.journal.compare(obs, seen, holdings)
+	return out, nil
+}
+
+// claimsOf returns the claims in the namespaces of the tenant.
+func claimsOf(ctx context.Context, obs *observation) ([]resourcev1.ResourceClaim, error) {
+	switch watched := obs.access.WatchedClaims; {
+	case len(watched.Denied) > 0:
+		return nil, fmt.Errorf("the kubeconfig's user may not %s: an administrator of the shared cluster applies what ingot tenant add --entitlements --tenant-side prints", strings.Join(watched.Denied, ", "))
+	case watched.Problem != "":
+		return nil, errors.New(watched.Problem)
+	case !watched.Watched:
+		return nil, errUnread
+	}
+	all, err := obs.access.Claims(ctx)
+	if err != nil {
+		return nil, err
+	}
+	isTenants := map[string]bool{}
+	for _, namespace := range obs.input.Namespaces {
+		isTenants[namespace] = true
+	}
+	var out []resourcev1.ResourceClaim
+	for i := range all {
+		if isTenants[all[i].Namespace] {
+			out = append(out, all[i])
+		}
+	}
+	return out, nil
+}
+
+// waitingPods are the pods without a node that ask for devices, and what Kubernetes said of their claims, by namespace.
+type waitingPods struct {
+	pods     map[string][]entitlement.Pod
+	refusals map[string]entitlement.Refusals
+}
+
+// observePods returns the tenant's pods that wait.
+func (r *Reconciler) observePods(ctx context.Context, obs *observation) ([]entitlement.Pod, entitlement.Refusals, error) {
+	all, err := readShared(r, obs, "Pod", func() (*waitingPods, error) { return readPods(ctx, obs.access.Client, obs.input.Guarded) })
+	if err != nil {
+		return nil, nil, fmt.Errorf("list the pods of the shared cluster that wait: %s", tenantaccess.Printable(err.Error()))
+	}
+	var pods []entitlement.Pod
+	refusals := entitlement.Refusals{}
+	for _, namespace := range obs.input.Namespaces {
+		pods = append(pods, all.pods[namespace]...)
+		for name, message := range all.refusals[namespace] {
+			refusals[name] = message
+		}
+	}
+	return pods, refusals, nil
+}
+
+// reasonClaimNotMade is that of kube-controller-manager's event of a pod whose claim it cannot make (k8s.io/kubernetes/pkg/controller/resourceclaim).
+const reasonClaimNotMade = "FailedResourceClaimCreation"
+
+// combined begins the message of an event that stands for several (k8s.io/client-go/tools/record).
+const combined = "(combined from similar events): "
+
+// readPods reads the pods of a cluster that have no node, and the events of those whose claim cannot be made. Without the right to list events nothing is said
+// of why.
+func readPods(ctx context.Context, c client.Client, guarded []string) (*waitingPods, error) {
+	out := &waitingPods{pods: map[string][]entitlement.Pod{}, refusals: map[string]entitlement.Refusals{}}
+	lacksClaim := false
+	err := forEachPage(ctx, c, func() *corev1.PodList { return &corev1.PodList{} }, func(page *corev1.PodList) {
+		for i := range page.Items {
+			if pod, asks := entitlement.PodOf(&page.Items[i], guarded); asks && page.Items[i].DeletionTimestamp == nil {
+				out.pods[pod.Namespace] = append(out.pods[pod.Namespace], pod)
+				lacksClaim = lacksClaim || pod.LacksClaim
+			}
+		}
+	}, client.MatchingFields{"spec.nodeName": "", "status.phase": string(corev1.PodPending)})
+	if err != nil || !lacksClaim {
+		return out, err
+	}
+	newest := map[string]corev1.Event{}
+	err = forEachPage(ctx, c, func() *corev1.EventList { return &corev1.EventList{} }, func(page *corev1.EventList) {
+		for _, e := range page.Items {
+			name := e.InvolvedObject.Namespace + "/" + e.InvolvedObject.Name
+			if last, isKnown := newest[name]; !isKnown || last.LastTimestamp.Before(&e.LastTimestamp) {
+				newest[name] = e
+			}
+		}
+	}, client.MatchingFields{"involvedObject.kind": "Pod", "reason": reasonClaimNotMade})
+	if err != nil && !apierrors.IsForbidden(err) {
+		return nil, err
+	}
+	for name, e := range newest {
+		namespace := e.InvolvedObject.Namespace
+		if out.refusals[namespace] == nil {
+			out.refusals[namespace] = entitlement.Refusals{}
+		}
+		out.refusals[namespace][name] = tenantaccess.Printable(strings.TrimPrefix(e.Message, combined))
+	}
+	return out, nil
+}
+
+// find returns what was found of the classes.
+func find(ctx context.Context, obs *observation, claims []resourcev1.ResourceClaim, pods []entitlement.Pod) (map[string]entitlement.Seen, error) {
+	var published resourcev1.ResourceSliceList
+	if err := obs.access.Cache.List(ctx, &published, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the ResourceSlices of the shared cluster: %w", err)
+	}
+	gated, err := gatedNodes(ctx, obs)
+	if err != nil {
+		return nil, fmt.Errorf("list the Nodes of the shared cluster: %w", err)
+	}
+	usage, resources := entitlement.Count(claims), entitlement.CountResources(quotaStatuses(obs), pods)
+	seen := map[string]entitlement.Seen{}
+	for _, c := range obs.plan.Classes {
+		if c.DeviceClass == "" {
+			seen[c.Resource] = entitlement.Seen{Usage: resources[c.Resource]}
+			continue
+		}
+		s := entitlement.Seen{Usage: usage[c.DeviceClass]}
+		if !c.IsKept {
+			if s.Found, err = entitlement.Find(c.Selector, published.Items, func(node string) bool { return gated[node] }); err != nil {
+				s.Problem = err.Error()
+			}
+		}
+		seen[c.DeviceClass] = s
+	}
+	return seen, nil
+}
+
+// quotaStatuses returns what Kubernetes counts of the quotas that the Entitlement has made.
+func quotaStatuses(obs *observation) []corev1.ResourceList {
+	var out []corev1.ResourceList
+	for id, object := range obs.ours {
+		if id.Kind != quotaKind.Kind {
+			continue
+		}
+		used, _, err := unstructured.NestedStringMap(object.Object, "status", "used")
+		if err != nil {
+			continue // of another version of Kubernetes: nothing is known
+		}
+		list := corev1.ResourceList{}
+		for name, text := range used {
+			if quantity, err := resource.ParseQuantity(text); err == nil {
+				list[corev1.ResourceName(name)] = quantity
+			}
+		}
+		out = append(out, list)
+	}
+	return out
+}
+
+// gatedNodes returns the Nodes that have a gate.
+func gatedNodes(ctx context.Context, obs *observation) (map[string]bool, error) {
+	var nodes corev1.NodeList
+	if err := obs.access.Cache.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	isGate := map[string]bool{}
+	for _, key := range obs.input.GateKeys {
+		isGate[key] = true
+	}
+	gated := map[string]bool{}
+	for i := range nodes.Items {
+		for _, taint := range nodes.Items[i].Spec.Taints {
+			gated[nodes.Items[i].Name] = gated[nodes.Items[i].Name] || isGate[taint.Key]
+		}
+	}
+	return gated, nil
+}

@@ -1,0 +1,107 @@
+package tenantaccess
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// claimKind are the claims of devices, in a cluster that tenants share.
+var claimKind = kind{
+	plural: "ResourceClaims", object: &resourcev1.ResourceClaim{}, trim: trimmed(trimClaim), page: 4, handler: claimHandler, isOptional: true,
+	rights: []authorizationv1.ResourceAttributes{
+		{Group: resourcev1.GroupName, Resource: "resourceclaims", Verb: "list"},
+		{Group: resourcev1.GroupName, Resource: "resourceclaims", Verb: "watch"},
+	},
+}
+
+// WatchClaims says whether the ResourceClaims of the tenant are watched.
+func (r *Registry) WatchClaims(key types.NamespacedName, wanted bool) {
+	r.watchOptional(key, claimKind, wanted)
+}
+
+// Claims returns the ResourceClaims from the cache. WatchedClaims must say that they are watched. The objects are trimmed, belong to the cache and must not
+// be changed.
+func (a *Access) Claims(ctx context.Context) ([]resourcev1.ResourceClaim, error) {
+	var list resourcev1.ResourceClaimList
+	if err := a.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the ResourceClaims: %w", err)
+	}
+	return list.Items, nil
+}
+
+// ClaimSource returns a source that enqueues the requests that toRequests returns for a change of a ResourceClaim. before is nil for a claim that is new or
+// seen for the first time, and after for one that is gone. toRequests must not change them. The requests wait for delay, so that several changes are looked at
+// together.
+func (r *Registry) ClaimSource(name string, delay time.Duration, toRequests func(tenant types.NamespacedName, before, after *resourcev1.ResourceClaim) []reconcile.Request) source.Source {
+	return &subscription{registry: r, name: name, ofClaim: toRequests, delay: delay}
+}
+
+// claimHandler sends the changes of claims.
+func claimHandler(s *clientSet) toolscache.ResourceEventHandler {
+	send := func(before, after any) {
+		old, _ := unwrapDeleted(before).(*resourcev1.ResourceClaim)
+		now, _ := after.(*resourcev1.ResourceClaim)
+		if s.ctx.Err() == nil && (old != nil || now != nil) {
+			s.hub.claimChanged(s.key, old, now)
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(after any) { send(nil, after) },
+		UpdateFunc: send,
+		DeleteFunc: func(before any) { send(before, nil) },
+	}
+}
+
+func (h *hub) claimChanged(tenant types.NamespacedName, before, after *resourcev1.ResourceClaim) {
+	for _, s := range h.list() {
+		if s.ofClaim != nil {
+			for _, request := range s.ofClaim(tenant, before, after) {
+				s.queue.AddAfter(request, s.delay)
+			}
+		}
+	}
+}
+
+// trimClaim returns the part of a ResourceClaim that says what it asks for, what it has, and where.
+func trimClaim(claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
+	kept := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
+		Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID, ResourceVersion: limitText(claim.ResourceVersion),
+		CreationTimestamp: claim.CreationTimestamp, DeletionTimestamp: claim.DeletionTimestamp,
+	}}
+	for _, r := range head(claim.Spec.Devices.Requests, resourcev1.DeviceRequestsMaxSize) {
+		kept.Spec.Devices.Requests = append(kept.Spec.Devices.Requests, trimClaimRequest(r))
+	}
+	if from := claim.Status.Allocation; from != nil {
+		to := &resourcev1.AllocationResult{NodeSelector: from.NodeSelector, AllocationTimestamp: from.AllocationTimestamp}
+		for _, result := range head(from.Devices.Results, resourcev1.AllocationResultsMaxSize) {
+			to.Devices.Results = append(to.Devices.Results, resourcev1.DeviceRequestAllocationResult{
+				Request: limitText(result.Request), Driver: limitText(result.Driver), Pool: limitText(result.Pool), Device: limitText(result.Device),
+			})
+		}
+		kept.Status.Allocation = to
+	}
+	return kept
+}
+
+func trimClaimRequest(from resourcev1.DeviceRequest) resourcev1.DeviceRequest {
+	to := resourcev1.DeviceRequest{Name: limitText(from.Name)}
+	if e := from.Exactly; e != nil {
+		to.Exactly = &resourcev1.ExactDeviceRequest{DeviceClassName: limitText(e.DeviceClassName), AllocationMode: e.AllocationMode, Count: e.Count}
+	}
+	for _, f := range head(from.FirstAvailable, resourcev1.FirstAvailableDeviceRequestMaxSize) {
+		to.FirstAvailable = append(to.FirstAvailable, resourcev1.DeviceSubRequest{
+			Name: limitText(f.Name), DeviceClassName: limitText(f.DeviceClassName), AllocationMode: f.AllocationMode, Count: f.Count,
+		})
+	}
+	return to
+}
