@@ -23,6 +23,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 	"github.com/ingot-dev/ingot/test/management"
+	"github.com/ingot-dev/ingot/test/tenantcalls"
 )
 
 var server *management.Server
@@ -52,7 +53,9 @@ func (r *rig) meta(name string) metav1.ObjectMeta {
 // start runs the controller with a kubeconfig of the shared cluster.
 func (r *rig) start(kubeconfig []byte) (stop func()) {
 	r.t.Helper()
-	tenants := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Log: logr.Discard()})
+	var calls tenantcalls.Recorder
+	r.t.Cleanup(func() { calls.Check(r.t) })
+	tenants := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Log: logr.Discard(), WrapTransport: calls.Wrap})
 	stop = server.Run(r.t, func(mgr ctrl.Manager) error {
 		if err := mgr.Add(tenants); err != nil {
 			return err

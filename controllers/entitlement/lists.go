@@ -1,12 +1,10 @@
 package entitlement
 
 import (
-	"context"
 	"maps"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -16,10 +14,6 @@ const listAge = 5 * time.Second
 
 // forgetAge is the age at which what nobody asks for any more is dropped.
 const forgetAge = time.Minute
-
-// pageSize is how many objects one answer has. Without it: the answer with the claims of a large cluster is more than tenantaccess takes from a tenant, and
-// the cluster is used for nothing for a while.
-const pageSize = 200
 
 // lists keeps what was read last of each kind of each shared cluster. It has the client of a cluster and not its name: another kubeconfig may reach another
 // cluster.
@@ -99,23 +93,4 @@ func (l *lists) countWrites(cluster client.Client) int {
 		return c.writes
 	}
 	return 0
-}
-
-// forEachPage reads a list page by page, each into a new one: what a page leaves out would otherwise be that of the one before.
-func forEachPage[L client.ObjectList](ctx context.Context, c client.Client, newPage func() L, each func(L), options ...client.ListOption) error {
-	next := ""
-	for {
-		page := newPage()
-		if err := c.List(ctx, page, append([]client.ListOption{client.Limit(pageSize), client.Continue(next)}, options...)...); err != nil {
-			return err
-		}
-		each(page)
-		list, err := meta.ListAccessor(page)
-		if err != nil {
-			return err
-		}
-		if next = list.GetContinue(); next == "" {
-			return nil
-		}
-	}
 }

@@ -1,13 +1,10 @@
 package entitlement
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,33 +61,5 @@ func TestSteadyLooksShareTheirLists(t *testing.T) {
 	}
 	if got, err := l.get(access(), "Namespace", now, false, func() (any, error) { read++; return read, nil }); err != nil || got != 6 {
 		t.Errorf("after a write that came while the list was read: list %v, expected list 6, %v", got, err)
-	}
-}
-
-func TestAListOfSeveralPagesIsReadToItsEnd(t *testing.T) {
-	namespace := server.Namespace(t)
-	want := map[string]bool{}
-	for n := range pageSize + 1 {
-		name := fmt.Sprintf("page-%03d", n)
-		want[name] = n%2 == 0
-		c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-		if want[name] {
-			c.Labels = map[string]string{"even": "true"}
-		}
-		if err := server.Client.Create(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
-	}
-	pages := 0
-	err := forEachPage(t.Context(), server.Client, func() *corev1.ConfigMapList { return &corev1.ConfigMapList{} }, func(page *corev1.ConfigMapList) {
-		pages++
-		for _, c := range page.Items {
-			if isEven, found := want[c.Name]; found && isEven == (c.Labels["even"] == "true") {
-				delete(want, c.Name)
-			}
-		}
-	}, client.InNamespace(namespace))
-	if err != nil || len(want) > 0 || pages != 2 {
-		t.Errorf("%d pages, missing or changed are %v: %v", pages, want, err)
 	}
 }

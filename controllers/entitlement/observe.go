@@ -210,7 +210,7 @@ func (r *Reconciler) promiseOf(ctx context.Context, nodeType *v1alpha1.NodeType)
 // observeNamespaces reads the namespaces of the shared cluster, and looks for an older Entitlement that contradicts this one.
 func (r *Reconciler) observeNamespaces(ctx context.Context, obs *observation, tenant *v1alpha1.TenantCluster, entitlements []v1alpha1.Entitlement) (*problem, error) {
 	all, err := readShared(r, obs, "Namespace", func() (all []entitlement.Namespace, err error) {
-		err = forEachPage(ctx, obs.access.Client, func() *corev1.NamespaceList { return &corev1.NamespaceList{} }, func(page *corev1.NamespaceList) {
+		err = tenantaccess.EachPage(ctx, obs.access.Client, func() *corev1.NamespaceList { return &corev1.NamespaceList{} }, func(page *corev1.NamespaceList) {
 			for i := range page.Items {
 				n := &page.Items[i]
 				all = append(all, entitlement.Namespace{Name: n.Name, Labels: n.Labels, IsTerminating: n.DeletionTimestamp != nil})
@@ -315,7 +315,7 @@ func listByLabel(ctx context.Context, c client.Client, kind schema.GroupVersionK
 		return page
 	}
 	out := map[string][]*unstructured.Unstructured{}
-	err := forEachPage(ctx, c, newPage, func(page *unstructured.UnstructuredList) {
+	err := tenantaccess.EachPage(ctx, c, newPage, func(page *unstructured.UnstructuredList) {
 		for i := range page.Items {
 			uid := page.Items[i].GetLabels()[v1alpha1.LabelEntitlement]
 			out[uid] = append(out[uid], &page.Items[i])

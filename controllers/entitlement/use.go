@@ -129,7 +129,7 @@ const combined = "(combined from similar events): "
 func readPods(ctx context.Context, c client.Client, guarded []string) (*waitingPods, error) {
 	out := &waitingPods{pods: map[string][]entitlement.Pod{}, refusals: map[string]entitlement.Refusals{}}
 	lacksClaim := false
-	err := forEachPage(ctx, c, func() *corev1.PodList { return &corev1.PodList{} }, func(page *corev1.PodList) {
+	err := tenantaccess.EachPage(ctx, c, func() *corev1.PodList { return &corev1.PodList{} }, func(page *corev1.PodList) {
 		for i := range page.Items {
 			if pod, asks := entitlement.PodOf(&page.Items[i], guarded); asks && page.Items[i].DeletionTimestamp == nil {
 				out.pods[pod.Namespace] = append(out.pods[pod.Namespace], pod)
@@ -141,7 +141,7 @@ func readPods(ctx context.Context, c client.Client, guarded []string) (*waitingP
 		return out, err
 	}
 	newest := map[string]corev1.Event{}
-	err = forEachPage(ctx, c, func() *corev1.EventList { return &corev1.EventList{} }, func(page *corev1.EventList) {
+	err = tenantaccess.EachPage(ctx, c, func() *corev1.EventList { return &corev1.EventList{} }, func(page *corev1.EventList) {
 		for _, e := range page.Items {
 			name := e.InvolvedObject.Namespace + "/" + e.InvolvedObject.Name
 			if last, isKnown := newest[name]; !isKnown || last.LastTimestamp.Before(&e.LastTimestamp) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -80,6 +81,52 @@ var makeCall = map[tenantcalls.Call]func(context.Context, *Access) error{
 	{Verb: "get", Resource: "deviceclasses"}: func(ctx context.Context, a *Access) error {
 		return a.Client.Get(ctx, client.ObjectKey{Name: "c"}, &resourcev1.DeviceClass{})
 	},
+	{Verb: "list", Resource: "deviceclasses"}: listPages(func() *resourcev1.DeviceClassList { return &resourcev1.DeviceClassList{} }),
+	{Verb: "patch", Resource: "deviceclasses"}: func(ctx context.Context, a *Access) error {
+		return a.Client.Patch(ctx, named(&resourcev1.DeviceClass{}), client.RawPatch(types.MergePatchType, []byte("{}")))
+	},
+	{Verb: "delete", Resource: "deviceclasses"}: func(ctx context.Context, a *Access) error {
+		return a.Client.Delete(ctx, named(&resourcev1.DeviceClass{}))
+	},
+	{Verb: "get", Resource: "resourcequotas"}: func(ctx context.Context, a *Access) error {
+		return a.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "n"}, &corev1.ResourceQuota{})
+	},
+	{Verb: "list", Resource: "resourcequotas"}: listPages(func() *corev1.ResourceQuotaList { return &corev1.ResourceQuotaList{} }),
+	{Verb: "patch", Resource: "resourcequotas"}: func(ctx context.Context, a *Access) error {
+		return a.Client.Patch(ctx, inDefault(&corev1.ResourceQuota{}), client.RawPatch(types.MergePatchType, []byte("{}")))
+	},
+	{Verb: "delete", Resource: "resourcequotas"}: func(ctx context.Context, a *Access) error {
+		return a.Client.Delete(ctx, inDefault(&corev1.ResourceQuota{}))
+	},
+	{Verb: "get", Resource: "validatingadmissionpolicies"}: func(ctx context.Context, a *Access) error {
+		return a.Client.Get(ctx, client.ObjectKey{Name: "n"}, &admissionv1.ValidatingAdmissionPolicy{})
+	},
+	{Verb: "list", Resource: "validatingadmissionpolicies"}: listPages(func() *admissionv1.ValidatingAdmissionPolicyList { return &admissionv1.ValidatingAdmissionPolicyList{} }),
+	{Verb: "patch", Resource: "validatingadmissionpolicies"}: func(ctx context.Context, a *Access) error {
+		return a.Client.Patch(ctx, named(&admissionv1.ValidatingAdmissionPolicy{}), client.RawPatch(types.MergePatchType, []byte("{}")))
+	},
+	{Verb: "delete", Resource: "validatingadmissionpolicies"}: func(ctx context.Context, a *Access) error {
+		return a.Client.Delete(ctx, named(&admissionv1.ValidatingAdmissionPolicy{}))
+	},
+	{Verb: "get", Resource: "validatingadmissionpolicybindings"}: func(ctx context.Context, a *Access) error {
+		return a.Client.Get(ctx, client.ObjectKey{Name: "n"}, &admissionv1.ValidatingAdmissionPolicyBinding{})
+	},
+	{Verb: "list", Resource: "validatingadmissionpolicybindings"}: listPages(func() *admissionv1.ValidatingAdmissionPolicyBindingList {
+		return &admissionv1.ValidatingAdmissionPolicyBindingList{}
+	}),
+	{Verb: "patch", Resource: "validatingadmissionpolicybindings"}: func(ctx context.Context, a *Access) error {
+		return a.Client.Patch(ctx, named(&admissionv1.ValidatingAdmissionPolicyBinding{}), client.RawPatch(types.MergePatchType, []byte("{}")))
+	},
+	{Verb: "delete", Resource: "validatingadmissionpolicybindings"}: func(ctx context.Context, a *Access) error {
+		return a.Client.Delete(ctx, named(&admissionv1.ValidatingAdmissionPolicyBinding{}))
+	},
+	{Verb: "list", Resource: "namespaces"}: listPages(func() *corev1.NamespaceList { return &corev1.NamespaceList{} }),
+	{Verb: "list", Resource: "events"}:     listPages(func() *corev1.EventList { return &corev1.EventList{} }),
+}
+
+// listPages reads a list page by page.
+func listPages[L client.ObjectList](newPage func() L) func(context.Context, *Access) error {
+	return func(ctx context.Context, a *Access) error { return EachPage(ctx, a.Client, newPage, func(L) {}) }
 }
 
 func inDefault[T client.Object](o T) T {
@@ -100,7 +147,12 @@ func named[T client.Object](o T) T {
 var listKinds = map[string][2]string{
 	"nodes": {"Node", "v1"}, "resourceslices": {"ResourceSlice", "resource.k8s.io/v1"}, "secrets": {"Secret", "v1"}, "pods": {"Pod", "v1"},
 	"poddisruptionbudgets": {"PodDisruptionBudget", "policy/v1"}, "daemonsets": {"DaemonSet", "apps/v1"},
-	"certificatesigningrequests": {"CertificateSigningRequest", "certificates.k8s.io/v1"},
+	"certificatesigningrequests": {"CertificateSigningRequest", "certificates.k8s.io/v1"}, "resourceclaims": {"ResourceClaim", "resource.k8s.io/v1"},
+	"namespaces": {"Namespace", "v1"}, "events": {"Event", "v1"},
+	"deviceclasses":                     {"DeviceClass", "resource.k8s.io/v1"},
+	"resourcequotas":                    {"ResourceQuota", "v1"},
+	"validatingadmissionpolicies":       {"ValidatingAdmissionPolicy", "admissionregistration.k8s.io/v1"},
+	"validatingadmissionpolicybindings": {"ValidatingAdmissionPolicyBinding", "admissionregistration.k8s.io/v1"},
 }
 
 // endless is one way in which a tenant answers without end.
@@ -222,12 +274,18 @@ func answerWithoutEnd(t *testing.T, r *Registry, call tenantcalls.Call, way endl
 	written.Store(0)
 	before := heap()
 	r.WatchRequests(key, true)
+	r.WatchClaims(key, true)
 	if err := r.Set(t.Context(), key, configOf(proxy.URL, ca, "", "token: a")); err != nil {
 		t.Fatal(err)
 	}
 	defer r.Remove(key)
-	if call.Resource == "certificatesigningrequests" && do == nil {
-		checkWithoutRequests(t, r, key, before)
+	switch {
+	case do != nil:
+	case call.Resource == "certificatesigningrequests":
+		checkWithout(t, r, key, before, requestKind)
+		return
+	case call.Resource == "resourceclaims":
+		checkWithout(t, r, key, before, claimKind)
 		return
 	}
 	if do != nil {
@@ -264,25 +322,27 @@ func answerWithoutEnd(t *testing.T, r *Registry, call tenantcalls.Call, way endl
 	eventually(t, "its memory is let go", func() bool { return heap()-before < 16<<20 })
 }
 
-// checkWithoutRequests sees to it that a tenant is used without its requests for certificates, and that nothing is kept of them: nodes create them.
-func checkWithoutRequests(t *testing.T, r *Registry, key types.NamespacedName, before int64) {
+// checkWithout sees to it that a tenant is used without the objects of an optional kind, and that nothing is kept of them: nodes and tenants create them.
+func checkWithout(t *testing.T, r *Registry, key types.NamespacedName, before int64, of kind) {
 	t.Helper()
 	var last OptionalWatch
 	var refused error
 	defer func() { t.Logf("%+v %v", last, refused) }()
-	eventually(t, "the tenant is used without its requests", func() bool {
+	eventually(t, "the tenant is used without them", func() bool {
 		access, err := r.For(key)
 		if refused = err; err != nil {
 			return false
 		}
-		last = access.ServingRequests
+		if last = access.ServingRequests; of.plural == claimKind.plural {
+			last = access.WatchedClaims
+		}
 		return !last.Watched && strings.Contains(last.Problem, "they are not watched, and are tried again after")
 	})
 	set := r.tenants[key].clients
 	eventually(t, "nothing is kept of them", func() bool {
 		set.account.book.mu.Lock()
 		defer set.account.book.mu.Unlock()
-		_, isKept := set.account.kept[requestKind.plural]
+		_, isKept := set.account.kept[of.plural]
 		// The watch of Nodes goes on, and counts its last event.
 		return !isKept && set.account.arriving < 64<<10
 	})

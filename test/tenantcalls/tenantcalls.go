@@ -27,6 +27,12 @@ var All = []Call{
 	{"get", "pods"}, {"create", "pods"}, {"delete", "pods"}, {"create", "resourceclaims"}, {"delete", "resourceclaims"},
 	{"create", "selfsubjectaccessreviews"}, {"list", "certificatesigningrequests"}, {"watch", "certificatesigningrequests"},
 	{"get", "certificatesigningrequests"}, {"update", "certificatesigningrequests/approval"},
+	// What enforces Entitlements.
+	{"list", "namespaces"}, {"list", "events"}, {"list", "resourceclaims"}, {"watch", "resourceclaims"},
+	{"list", "deviceclasses"}, {"patch", "deviceclasses"}, {"delete", "deviceclasses"},
+	{"get", "resourcequotas"}, {"list", "resourcequotas"}, {"patch", "resourcequotas"}, {"delete", "resourcequotas"},
+	{"get", "validatingadmissionpolicies"}, {"list", "validatingadmissionpolicies"}, {"patch", "validatingadmissionpolicies"}, {"delete", "validatingadmissionpolicies"},
+	{"get", "validatingadmissionpolicybindings"}, {"list", "validatingadmissionpolicybindings"}, {"patch", "validatingadmissionpolicybindings"}, {"delete", "validatingadmissionpolicybindings"},
 }
 
 // Of returns the call that a request is.

@@ -80,7 +80,7 @@ func (p *planner) claimPolicy() *admissionv1.ValidatingAdmissionPolicy {
 				{
 					Expression: "variables.requests.all(r, (has(r.exactly) || has(r.firstAvailable)) && (!has(r.exactly) || r.exactly.deviceClassName in variables.classes) && " +
 						"(!has(r.firstAvailable) || r.firstAvailable.all(f, f.deviceClassName in variables.classes)))",
-					MessageExpression: p.refusal("claims", "may name only these DeviceClasses, also in firstAvailable: " + orNone(p.deviceClasses())),
+					MessageExpression: p.refusal("claims", "may name only these DeviceClasses, also in firstAvailable: "+orNone(p.deviceClasses())),
 				},
 				{
 					Expression:        "variables.requests.all(r, !has(r.exactly) || !has(r.exactly.adminAccess) || !r.exactly.adminAccess)",
@@ -123,7 +123,7 @@ func (p *planner) podPolicy() *admissionv1.ValidatingAdmissionPolicy {
 				{
 					Expression: "variables.asked.all(names, names.all(n, n in variables.allowed || !(n in variables.guarded || variables.guarded.exists(g, g.endsWith('*') && " +
 						"n.startsWith(g.substring(0, g.size() - 1))))))",
-					MessageExpression: p.refusal("pods", "may ask only for these of the resources that are shared out: " + orNone(p.resources())),
+					MessageExpression: p.refusal("pods", "may ask only for these of the resources that are shared out: "+orNone(p.resources())),
 				},
 				{
 					Expression:        "variables.isBinding || !has(object.spec.tolerations) || object.spec.tolerations.all(t, " + p.leavesGate() + ")",
@@ -135,7 +135,7 @@ func (p *planner) podPolicy() *admissionv1.ValidatingAdmissionPolicy {
 				},
 				{
 					Expression:        "!variables.isBinding || request.userInfo.username in " + list(p.schedulers()),
-					MessageExpression: p.refusal("pods", "are bound by a scheduler alone: " + strings.Join(p.schedulers(), ", ")),
+					MessageExpression: p.refusal("pods", "are bound by a scheduler alone: "+strings.Join(p.schedulers(), ", ")),
 				},
 			},
 		},
