@@ -30,7 +30,7 @@ const (
 
 // Reasons of Entitlement's condition Enforced.
 const (
-	// ReasonEnforced: every object is in the shared cluster as it should be.
+	// ReasonEnforced: every object is in the shared cluster as it should be, and a claim that must be refused was refused.
 	ReasonEnforced = "Enforced"
 	// ReasonEntitlementConflict: an older Entitlement has the same tenant, a namespace or the name of a DeviceClass. Nothing is written for the younger one.
 	ReasonEntitlementConflict = "EntitlementConflict"
@@ -40,6 +40,8 @@ const (
 	ReasonEntitlementRightsMissing = "RightsMissing"
 	// ReasonServerLacksFeature: the shared cluster's API server does not serve what the enforcement is made of.
 	ReasonServerLacksFeature = "ServerLacksFeature"
+	// ReasonNotRefused: the shared cluster took, as a dry run, a claim that it must refuse, or something else than the policy refused it.
+	ReasonNotRefused = "NotRefused"
 	// ReasonObjectRefused: the shared cluster's API server refuses one of the objects as invalid.
 	ReasonObjectRefused = "ObjectRefused"
 )

@@ -72,6 +72,9 @@ func (r *Reconciler) enforce(ctx context.Context, obs *observation) *problem {
 	if p := r.remove(ctx, obs, wanted); p != nil {
 		return p
 	}
+	if p := r.probe(ctx, obs); p != nil {
+		return p
+	}
 	r.observeUse(ctx, obs)
 	return nil
 }
@@ -156,6 +159,7 @@ func (r *Reconciler) release(ctx context.Context, obs observation) (reconcile.Re
 		}
 	}
 	r.journal.forget(e.UID)
+	r.probes.forget(e.UID)
 	return step.Retry(r.setFinalizer(ctx, e, false)).Result()
 }
 

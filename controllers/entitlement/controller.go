@@ -32,6 +32,7 @@ type Reconciler struct {
 	lists   lists
 	journal journal
 	plans   plans
+	probes  probes
 }
 
 //+kubebuilder:rbac:groups=ingot.dev,resources=entitlements,verbs=get;list;watch;patch

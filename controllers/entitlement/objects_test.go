@@ -175,7 +175,7 @@ func TestWhatCannotBeGivenOrWrittenSaysWhy(t *testing.T) {
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list"}},
 		{APIGroups: []string{""}, Resources: []string{"resourcequotas"}, Verbs: []string{"get", "list", "create", "patch", "delete"}},
 		{APIGroups: []string{"resource.k8s.io"}, Resources: []string{"deviceclasses"}, Verbs: []string{"get", "list", "create", "patch", "delete"}},
-		{APIGroups: []string{"resource.k8s.io"}, Resources: []string{"resourceclaims"}, Verbs: []string{"list"}},
+		{APIGroups: []string{"resource.k8s.io"}, Resources: []string{"resourceclaims"}, Verbs: []string{"list", "watch", "create"}},
 		{
 			APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
 			Verbs: []string{"get", "list", "create", "patch", "delete"},

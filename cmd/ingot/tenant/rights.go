@@ -65,7 +65,7 @@ var entitlementRights = []right{
 	{"", "namespaces", []string{"list"}, "", "find the namespaces of a tenant", "", false},
 	{"", "resourcequotas", ownedVerbs, "", "limit the devices of each namespace of a tenant", "", false},
 	{resourceGroup, "deviceclasses", ownedVerbs, "", "make the classes that a tenant may ask for", "", false},
-	{resourceGroup, "resourceclaims", []string{"list", "watch"}, "", "count the devices that a tenant has", "", false},
+	{resourceGroup, "resourceclaims", []string{"list", "watch", "create"}, "", "count the devices that a tenant has, and try, as a dry run, a claim that must be refused", "", false},
 	{"", "events", []string{"list"}, "", "say why the claim of a waiting pod is not made", "", true},
 	{"admissionregistration.k8s.io", "validatingadmissionpolicies", ownedVerbs, "", "refuse what a tenant is not entitled to", "", false},
 	{"admissionregistration.k8s.io", "validatingadmissionpolicybindings", ownedVerbs, "", "refuse it in the namespaces of the tenant", "", false},

@@ -51,7 +51,7 @@ func TestTheRightsToEnforceEntitlementsArePrintedAndSuffice(t *testing.T) {
 	kubeconfig := serviceAccount(t, namespace)
 	common := []string{"research", "-n", namespace, "--kubeconfig", write(t, "kubeconfig", kubeconfig), "--entitlements"}
 	_, _, stderr := ingot(common...)
-	says(t, stderr, "mend  rights: the user may not get, list, create, patch, delete validatingadmissionpolicies.admissionregistration.k8s.io", "the user may not list, watch resourceclaims.resource.k8s.io")
+	says(t, stderr, "mend  rights: the user may not get, list, create, patch, delete validatingadmissionpolicies.admissionregistration.k8s.io", "the user may not list, watch, create resourceclaims.resource.k8s.io")
 	_, roles, _ := ingot(append(common, "--tenant-side")...)
 	for _, o := range apply(t, roles) {
 		t.Cleanup(func() { _ = server.Client.Delete(context.Background(), o) })

@@ -129,7 +129,10 @@ func (p *planner) resources() []string {
 	return out
 }
 
-func (p *planner) claimPolicyName() string { return "ingot-claims-" + p.in.Entitlement.Spec.Tenant }
+// ClaimPolicyName returns the name of the policy that judges the claims of a tenant.
+func ClaimPolicyName(e *v1alpha1.Entitlement) string { return "ingot-claims-" + e.Spec.Tenant }
+
+func (p *planner) claimPolicyName() string { return ClaimPolicyName(p.in.Entitlement) }
 func (p *planner) podPolicyName() string   { return "ingot-pods-" + p.in.Entitlement.Spec.Tenant }
 func (p *planner) quotaName() string       { return "ingot-" + p.in.Entitlement.Spec.Tenant }
 

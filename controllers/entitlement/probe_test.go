@@ -1,0 +1,60 @@
+package entitlement
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// TestEnforcedMeansThatAClaimWasRefused tries a claim at once, without waiting for the API server to use the policy.
+func TestEnforcedMeansThatAClaimWasRefused(t *testing.T) {
+	r := newRig(t)
+	r.entitle()
+	r.start(server.Cluster.Kubeconfig())
+	r.awaitCondition("legal", v1alpha1.ConditionEnforced, v1alpha1.ReasonEnforced)
+	if err := r.try(exactly("gpu.nvidia.com")); err == nil {
+		t.Error("a claim gets in although the Entitlement says that it is enforced")
+	}
+}
+
+func TestOnlyThePolicysOwnRefusalIsProof(t *testing.T) {
+	e := &v1alpha1.Entitlement{Spec: v1alpha1.EntitlementSpec{Tenant: "legal"}}
+	claims := schema.GroupResource{Group: "resource.k8s.io", Resource: "resourceclaims"}
+	forbidden := func(why string) error { return apierrors.NewForbidden(claims, "ingot-probe-1", errors.New(why)) }
+	terminating := forbidden("it is being terminated")
+	var status *apierrors.StatusError
+	if !errors.As(terminating, &status) {
+		t.Fatal(terminating)
+	}
+	status.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	const policy = "resourceclaims \"a\" is forbidden: ValidatingAdmissionPolicy 'ingot-claims-legal' with binding 'ingot-claims-legal' denied request"
+	for _, c := range []struct {
+		name, reason, says string
+		err                error
+	}{
+		{"the policy", "", "", &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: 422, Message: policy}}},
+		{"somebody quotes the policy", v1alpha1.ReasonNotRefused, "refused by something else", errors.New(policy)},
+		{"the policy, by another version", "", "", forbidden("ValidatingAdmissionPolicy 'ingot-claims-legal' with binding 'ingot-claims-legal' denied request: claims of tenant legal may name only these")},
+		{"it is taken", v1alpha1.ReasonNotRefused, "admission plugin ValidatingAdmissionPolicy is on", nil},
+		{"another tenant's policy", v1alpha1.ReasonNotRefused, "refused by something else", forbidden("ValidatingAdmissionPolicy 'ingot-claims-legal-2' with binding 'ingot-claims-legal-2' denied request")},
+		{"a webhook", v1alpha1.ReasonNotRefused, "refused by something else", forbidden("admission webhook a.example.com denied the request")},
+		{"a right is missing", v1alpha1.ReasonEntitlementRightsMissing, "ingot tenant add", forbidden(`User "ingot" cannot create resource "resourceclaims" in API group "resource.k8s.io" in the namespace "legal"`)},
+		{"the namespace leaves", v1alpha1.ReasonTenantUnreachable, "try a claim", terminating},
+		{"the server is away", v1alpha1.ReasonNotRefused, "connection refused", errors.New("connection refused")},
+	} {
+		p := judgeProbe(c.err, e, "legal")
+		switch {
+		case p == nil && c.reason != "" || p != nil && c.reason == "":
+			t.Errorf("%s: %+v", c.name, p)
+		case p != nil && (p.reason != c.reason || !strings.Contains(p.message, c.says)):
+			t.Errorf("%s: %s: %s", c.name, p.reason, p.message)
+		}
+	}
+}
