@@ -25,6 +25,9 @@ func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 	if err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
+	if err := addTenancy(&p, r); err != nil {
+		return v1alpha1.NodePlan{}, err
+	}
 	if p.Expectation, err = WithDeclaredResources(p.Expectation, r.Resources); err != nil {
 		return v1alpha1.NodePlan{}, err
 	}

@@ -14,6 +14,8 @@ const (
 	ContainerdCDI = "cdi"
 	// ContainerdRuntime: containerd does not have NVIDIA's runtime, or the program of it is missing.
 	ContainerdRuntime = "nvidia-runtime"
+	// ContainerdEnvironment: NVIDIA's container toolkit gives devices to containers that are not privileged for their environment or their volumes.
+	ContainerdEnvironment = "nvidia-environment"
 	// ContainerdMirrors: containerd does not read the mirrors of registries.
 	ContainerdMirrors = "registry-mirrors"
 	// ContainerdSandbox: containerd uses another sandbox image.

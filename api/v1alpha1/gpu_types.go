@@ -25,6 +25,18 @@ const (
 	DriverFromOperator DriverSource = "Operator"
 )
 
+// Tenancy is whose pods run on a node.
+// +kubebuilder:validation:Enum=Dedicated;Shared
+type Tenancy string
+
+// Tenancies.
+const (
+	// TenancyDedicated: the pods of one tenant.
+	TenancyDedicated Tenancy = "Dedicated"
+	// TenancyShared: the pods of several tenants.
+	TenancyShared Tenancy = "Shared"
+)
+
 // GPUSpec is the GPUs of a node and how they are presented.
 // +kubebuilder:validation:XValidation:rule="self.vendor != 'generic' || self.presentation.mode == 'Passthrough'",message="vendor: generic knows presentation.mode: Passthrough only"
 // +kubebuilder:validation:XValidation:rule="self.vendor != 'amd' || (self.presentation.mode != 'VGPU' && self.presentation.mode != 'MIG')",message="vendor: amd has no VGPU and no MIG presentation: use Passthrough or DRA"
@@ -60,6 +72,17 @@ type GPUSpec struct {
 	// +optional
 	// +kubebuilder:validation:Enum=ComputeDomain;Host
 	IMEX string `json:"imex,omitempty"`
+	// tenancy says whose pods run on the nodes. With the defaults of NVIDIA's container toolkit a pod that sets the environment variable
+	// NVIDIA_VISIBLE_DEVICES gets GPUs of its node without asking for them.
+	//   - Dedicated: the pods of one tenant. This is the default; the container toolkit stays as the image has it.
+	//   - Shared: the pods of several tenants. The container toolkit ignores that variable in containers that are not privileged, GPUs reach containers
+	//     by the Container Device Interface (CDI), and the node must report that this is so. It is not possible for virtual machines.
+	//
+	// Privileged pods and hostPath volumes reach every device with either: Pod Security baseline or restricted refuses them. For GPUs of AMD and for
+	// generic accelerators nothing is set on the node: kubelet gives the device files that their device plugins name. A container runtime of their
+	// vendor in the image, which reads variables such as AMD_VISIBLE_DEVICES or HABANA_VISIBLE_DEVICES, is not looked at.
+	// +optional
+	Tenancy Tenancy `json:"tenancy,omitempty"`
 	// generic says what Ingot cannot know of an accelerator of vendor generic.
 	// +optional
 	Generic *GenericSpec `json:"generic,omitempty"`

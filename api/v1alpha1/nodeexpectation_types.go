@@ -46,6 +46,10 @@ type NodeExpectation struct {
 	// +optional
 	// +listType=atomic
 	GPUModes []string `json:"gpuModes,omitempty"`
+	// containerdReport says that the node's own unit must report that containerd and NVIDIA's container toolkit have what the node needs; false: a
+	// report is judged where there is one.
+	// +optional
+	ContainerdReport bool `json:"containerdReport,omitempty"`
 	// slices that DRA drivers must publish for the node, sorted by driver.
 	// +optional
 	// +listType=atomic

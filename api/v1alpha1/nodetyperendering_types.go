@@ -187,6 +187,9 @@ type TenantSoftware struct {
 	// pluginConfig is a configuration of the device plugin's that nodes name by the label nvidia.com/device-plugin.config.
 	// +optional
 	PluginConfig *SoftwareConfiguration `json:"pluginConfig,omitempty"`
+	// deviceListStrategy by which NVIDIA's device plugin names the devices of a container: cdi-cri; empty: that of its default.
+	// +optional
+	DeviceListStrategy string `json:"deviceListStrategy,omitempty"`
 	// vgpuConfig is an entry of the vGPU device manager's configuration that nodes name by the label nvidia.com/vgpu.config.
 	// +optional
 	VGPUConfig *SoftwareConfiguration `json:"vgpuConfig,omitempty"`

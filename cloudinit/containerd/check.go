@@ -94,7 +94,13 @@ func checkProgram(n Node) string {
 		program = "\tprogram=$(sed -n \"s/^ *BinaryName = [\\\"']\\(.*nvidia-container-runtime\\)[\\\"']$/\\1/p\" \"$dump\" | head -n 1)\n" +
 			"\tif [ -n \"$program\" ] && ! command -v \"$program\" > /dev/null; then add " + v1alpha1.ContainerdRuntime + "; fi\n"
 	}
-	return strings.NewReplacer("@CHECKS@", checks.String()+program, "@ANNOTATION@", v1alpha1.AnnotationContainerd).Replace(checkScript)
+	last, alone := "", ""
+	if n.Shared {
+		// An agent with a containerd of its own has the same container toolkit.
+		last, alone = "\tclose_toolkit\n", "\t\tclose_toolkit\n\t\techo \"${missing:-"+v1alpha1.ContainerdOK+"}\" > \"$finding\"\n"
+	}
+	return strings.NewReplacer("@TOOLKIT@", n.toolkitFunctions(), "@LAST@", last, "@ALONE@", alone,
+		"@CHECKS@", checks.String()+program, "@ANNOTATION@", v1alpha1.AnnotationContainerd).Replace(checkScript)
 }
 
 const checkScript = `#!/bin/sh
@@ -130,11 +136,11 @@ print_config() {
 has() {
 	grep -Eq "$2" "$dump" || add "$1"
 }
-
+@TOOLKIT@
 check() {
 	if ! command -v containerd > /dev/null; then
 		echo "there is no program containerd: the agent of this node has one of its own, which its own configuration sets up" >&2
-		return
+@ALONE@		return
 	fi
 	if [ -e "$dropin" ] && [ -e "$main" ] && ! grep -Eq '^version *= *3 *(#.*)?$' "$main"; then
 		set_aside ` + v1alpha1.ContainerdVersion + `
@@ -151,7 +157,7 @@ check() {
 		if [ -e "$dropin" ] && ! grep -qs '^[^#]*containerd/conf\.d/' "$main"; then add ` + v1alpha1.ContainerdImports + `; fi
 		echo "containerd lacks $missing: compare containerd config dump with $dropin" >&2
 	fi
-	echo "${missing:-` + v1alpha1.ContainerdOK + `}" > "$finding"
+@LAST@	echo "${missing:-` + v1alpha1.ContainerdOK + `}" > "$finding"
 	if [ -e "$dropin" ] && ! sha256sum --check --status "$restarted" 2> /dev/null; then changed=yes; fi
 	if [ -n "$changed" ]; then
 		systemctl restart containerd

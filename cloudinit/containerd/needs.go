@@ -16,6 +16,8 @@ type Node struct {
 	Runtime bool
 	// CDI is true when devices reach containers by the Container Device Interface.
 	CDI bool
+	// Shared is true when pods of several tenants run on the node: NVIDIA's container toolkit must give no device for the environment of a container.
+	Shared bool
 	// Settings of the site; nil: there are none.
 	Settings *v1alpha1.ContainerdSpec
 }
@@ -31,8 +33,9 @@ func NodeOf(software v1alpha1.OSImageSoftware, gpu *v1alpha1.GPUSpec, settings *
 	out.CDI = isAdvertisedByDRA(gpu.Presentation)
 	if gpu.Vendor == v1alpha1.VendorNVIDIA && hasToolkit(software, gpu.Driver) && !out.CDI {
 		out.Runtime = true
-		out.CDI = hasDropIns(out.Version)
+		out.CDI = hasDropIns(out.Version) || gpu.Tenancy == v1alpha1.TenancyShared
 	}
+	out.Shared = gpu.Vendor == v1alpha1.VendorNVIDIA && gpu.Tenancy == v1alpha1.TenancyShared && (out.Runtime || out.CDI)
 	return out
 }
 

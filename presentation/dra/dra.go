@@ -12,11 +12,10 @@ import (
 	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
 
-// What the driver needs (its documentation's prerequisites, and containerd's: 1.6 starts pods and hands them no CDI device).
+// What the driver needs (its documentation's prerequisites).
 const (
-	minimumDriver     = "565"
-	minimumKubelet    = "1.34.2"
-	minimumContainerd = "1.7"
+	minimumDriver  = "565"
+	minimumKubelet = "1.34.2"
 	// minimumDomainDriver is the oldest GPU driver with which compute domains, which run IMEX, work.
 	minimumDomainDriver = "570.158.01"
 	// minimumOperatorDriver is the oldest GPU driver with which NVIDIA's operator runs the DRA driver.
@@ -140,7 +139,7 @@ func CheckRequest(r spec.Request) (catalogue.Model, error) {
 	}{
 		{spec.DriverField(r.GPU.Driver.Source, "version"), "dra/driver-version", v1alpha1.ReasonDriverTooOld, nvidia.DriverVersion(r), driver, "NVIDIA's DRA driver does not work with older drivers"},
 		{spec.ImageField("software.kubelet"), "dra/kubelet-version", v1alpha1.ReasonPresentationInvalid, software.Kubelet, minimumKubelet, "NVIDIA's DRA driver does not work with older kubelets"},
-		{spec.ImageField("software.containerd"), "dra/containerd-version", v1alpha1.ReasonPresentationInvalid, software.Containerd, minimumContainerd, "devices reach containers by CDI, which older ones ignore without an error; before 2.0 its configuration must say enable_cdi"},
+		{spec.ImageField("software.containerd"), "dra/containerd-version", v1alpha1.ReasonPresentationInvalid, software.Containerd, nvidia.MinimumCDIContainerd, "devices reach containers by CDI, which older ones ignore without an error; before 2.0 its configuration must say enable_cdi"},
 	} {
 		older, ok := spec.IsOlderVersion(requirement.version, requirement.minimum)
 		if !ok {

@@ -18,6 +18,9 @@
 //     the NodeType says otherwise.
 //   - Two drivers are installed. An image that has a driver is refused when packages or the operator bring another. A package
 //     name with a wildcard can bring a fabric manager of another branch, so each package is written with its full version.
+//   - A pod sets NVIDIA_VISIBLE_DEVICES=all, asks for no GPU, and has every GPU of its node: by default the container toolkit
+//     gives what the variable names to any container. With gpu.tenancy: Shared it ignores the variable, unless the container is
+//     privileged, and the device plugin names devices by CDI.
 //   - A shared GPU looks like several GPUs. A node label names the configuration that says how often the device plugin
 //     advertises it.
 package nvidia

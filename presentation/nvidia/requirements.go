@@ -56,7 +56,7 @@ func CheckNouveau(image v1alpha1.OSImageSpec) error {
 // CheckContainerToolkit refuses an image without the container toolkit, because containers could not use the GPUs that the device
 // plugin gives them.
 func CheckContainerToolkit(r spec.Request) error {
-	if r.Image.Software.ContainerToolkit == "" && !IsDriverFromOperator(r) && !HasDriverPackage(r, "nvidia-container-toolkit") {
+	if r.Image.Software.ContainerToolkit == "" && !IsDriverFromOperator(r) && !HasDriverPackage(r, toolkitPackage) {
 		return spec.Invalid(spec.ImageField("software.containerToolkit"), "image/container-toolkit", "it is empty: without the NVIDIA container toolkit containers cannot see the GPUs; bake it in and name its version")
 	}
 	return nil

@@ -86,6 +86,18 @@ func Invalid(field Field, rule, format string, args ...any) error {
 	return Refuse(field, v1alpha1.ReasonPresentationInvalid, rule, format, args...)
 }
 
+// RequireVersion refuses a version that is none, or is older than the minimum. why says what needs it.
+func RequireVersion(field Field, rule, version, minimum, why string) error {
+	older, ok := IsOlderVersion(version, minimum)
+	if !ok {
+		return Invalid(field, rule, "it is %q, and must be a version, %s or newer: %s", version, minimum, why)
+	}
+	if older {
+		return Invalid(field, rule, "it is %s, and %s or newer is needed: %s", version, minimum, why)
+	}
+	return nil
+}
+
 // Field is a field of a NodeType or of an OSImage, set or not.
 type Field struct {
 	// Kind of the object: KindNodeType or KindOSImage.

@@ -57,6 +57,10 @@ const (
 	WorkloadVMVGPU        = "vm-vgpu"
 )
 
+// DeviceListStrategyCDI has the device plugin name a container's devices in a member of its answer to kubelet, which containerd looks up in the CDI
+// specifications of the node. The plugin's default is the variable NVIDIA_VISIBLE_DEVICES.
+const DeviceListStrategyCDI = "cdi-cri"
+
 // MIG strategies of the device plugin and of feature discovery.
 const (
 	MIGStrategyNone   = "none"

@@ -44,6 +44,11 @@ func WithDRA(draSpec v1alpha1.DRASpec) func(*spec.Request) {
 	}
 }
 
+// Share changes the request so that pods of several tenants run on a node.
+func Share(r *spec.Request) {
+	r.GPU.Tenancy, r.Image.Software.Containerd = v1alpha1.TenancyShared, "2.2.0"
+}
+
 // driverRequests returns requests that differ by the source of the driver, by the links between the GPUs, and by sharing.
 func driverRequests() map[string]spec.Request {
 	migByOperator := MIG("H100-SXM5-80GB", "mixed", 8, MIGEntry(Profiles{"1g.10gb": 7}))
@@ -65,6 +70,11 @@ func driverRequests() map[string]spec.Request {
 		"h100-dra-mig-layout":     NVIDIA("H100-PCIe-80GB", 2, "580.126.09", WithDRA(v1alpha1.DRASpec{Devices: "MIG", Layout: []v1alpha1.MIGLayout{MIGEntry(Profiles{"1g.10gb": 7}, 1)}})),
 		"h100-dra-mig-dynamic":    NVIDIA("H100-PCIe-80GB", 2, "580.126.09", WithDRA(dynamic)),
 		"a100-dra-mig-dynamic":    NVIDIA("A100-PCIe-40GB", 2, "580.126.09", WithDRA(dynamic)),
+		"h100-shared":             NVIDIA("H100-SXM5-80GB", 8, "580.126.09", Share),
+		"h100-shared-packages":    NVIDIA("H100-SXM5-80GB", 8, "", UsePackages, Share),
+		"h100-shared-dra":         NVIDIA("H100-SXM5-80GB", 8, "580.126.09", WithDRA(v1alpha1.DRASpec{}), Share),
+		"a100-shared-operator":    NVIDIA("A100-SXM4-80GB", 8, "", WithOperatorDriver("580.126.09"), Share),
+		"l40s-shared-mps":         NVIDIA("L40S-48GB", 4, "580.126.09", WithSharing("MPS", 8), Share),
 		"rtx-pro-6000-mig-single": NVIDIA("RTX-PRO-6000-Blackwell-Server-96GB", 8, "580.126.09", rtxPRO6000),
 	}
 }

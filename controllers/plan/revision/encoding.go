@@ -110,6 +110,7 @@ func gpuV1(gpu *v1alpha1.GPUSpec) object {
 	form.setText("driver.kernelModule", gpu.Driver.KernelModule, "")
 	form.setTexts("driver.packages", gpu.Driver.Packages)
 	form.setText("imex", gpu.IMEX, "ComputeDomain")
+	form.setText("tenancy", string(gpu.Tenancy), string(v1alpha1.TenancyDedicated))
 	form.setObject("generic", genericV1(gpu.Generic))
 	form.setText("mode", string(gpu.Presentation.Mode), "")
 	form.setObject("passthrough", passthroughV1(gpu.Presentation.Passthrough))

@@ -71,6 +71,7 @@ func TestTheDigestSeesWhatShapesANodeAndNothingElse(t *testing.T) {
 		"the driver's version":  func(in *Inputs) { in.NodeType.Spec.GPU.Driver.Version = "580.126.09" },
 		"the driver's packages": func(in *Inputs) { in.NodeType.Spec.GPU.Driver.Packages = []string{"nvidia-driver=580.126.09-1"} },
 		"who runs IMEX":         func(in *Inputs) { in.NodeType.Spec.GPU.IMEX = "Host" },
+		"whose pods run":        func(in *Inputs) { in.NodeType.Spec.GPU.Tenancy = v1alpha1.TenancyShared },
 		"an accelerator's modules": func(in *Inputs) {
 			in.NodeType.Spec.GPU.Generic = &v1alpha1.GenericSpec{Modules: []string{"habanalabs"}}
 		},
@@ -118,8 +119,9 @@ func TestTheDigestSeesWhatShapesANodeAndNothingElse(t *testing.T) {
 			in.NodeType.Spec.Gate.TaintKey = "x"
 		},
 		"erase, rollout, displayName": func(in *Inputs) { in.Provider.Spec.Erase = &v1alpha1.ErasePolicy{}; in.NodeType.Spec.DisplayName = "x" },
-		"defaults that are left out": func(in *Inputs) {
+		"defaults that are left out or written": func(in *Inputs) {
 			in.NodeType.Spec.GPU.Driver.Source = ""
+			in.NodeType.Spec.GPU.Tenancy = v1alpha1.TenancyDedicated
 			in.NodeType.Spec.GPU.Presentation.MIG.Advertise = ""
 			in.Image.Spec.UserData = ""
 		},
@@ -184,7 +186,7 @@ var known = []struct {
 }{
 	{v1alpha1.NodeTypeRevisionSpec{}, "(NodeTypeRef) Image GPU UserData Properties Network SSHKeys Kubelet Containerd HashVersion"},
 	{v1alpha1.RevisionImage{}, "(Name) Checksum Format UserData"},
-	{v1alpha1.GPUSpec{}, "Vendor Model Count Driver IMEX Generic Presentation"},
+	{v1alpha1.GPUSpec{}, "Vendor Model Count Driver IMEX Tenancy Generic Presentation"},
 	{v1alpha1.GPUDriver{}, "Source Version KernelModule Packages"},
 	{v1alpha1.Presentation{}, "Mode Passthrough VGPU MIG DRA Partitions"},
 	{v1alpha1.PassthroughSpec{}, "Workload Advertise Sharing Addresses ResourceName"},

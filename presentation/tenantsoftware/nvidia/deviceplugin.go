@@ -25,6 +25,10 @@ const (
 	// devicePluginConfigMap is the name of the ConfigMap with the plugin's configurations.
 	devicePluginConfigMap = "nvidia-device-plugin-configs"
 	mpsRoot               = "/run/nvidia/mps"
+	// cdiRoot is where the plugin writes its CDI specification, and containerd looks for it.
+	cdiRoot = "/var/run/cdi"
+	// cdiHookPath is where the packages of the container toolkit install the program that the CDI specification names.
+	cdiHookPath = "/usr/bin/nvidia-cdi-hook"
 )
 
 // Tolerations that charts have by default: that of the device plugin, and those for the worker of node feature discovery (their values.yaml; the
@@ -46,10 +50,12 @@ type devicePluginSettings struct {
 	migStrategy string
 	// mps: pods share GPUs by MPS, which needs the MPS control daemon.
 	mps bool
+	// deviceList is the strategy by which devices are named to the container runtime; empty: the plugin's default.
+	deviceList string
 }
 
 func devicePluginSettingsOf(n software.NodeType) devicePluginSettings {
-	out := devicePluginSettings{migStrategy: cmp.Or(n.Plan.Tenant.MIGStrategy, wellknown.MIGStrategyNone)}
+	out := devicePluginSettings{migStrategy: cmp.Or(n.Plan.Tenant.MIGStrategy, wellknown.MIGStrategyNone), deviceList: n.Plan.Tenant.DeviceListStrategy}
 	if c := n.Plan.Tenant.PluginConfig; c != nil {
 		out.config = c.Name
 		if p := n.GPU.Presentation.Passthrough; p != nil && p.Sharing != nil {
@@ -67,6 +73,9 @@ func (s devicePluginSettings) suffix() string {
 	}
 	if s.config != "" {
 		out += "-" + s.config
+	}
+	if s.deviceList != "" {
+		out += "-" + s.deviceList
 	}
 	return out
 }
@@ -135,13 +144,14 @@ func devicePluginDaemonSet(g software.Group[devicePluginSettings]) any {
 	if g.Settings.migStrategy != wellknown.MIGStrategyNone {
 		// The plugin needs this to see the instances of all GPUs. Its chart does the same.
 		container.Env = append(container.Env, manifest.Env("NVIDIA_MIG_MONITOR_DEVICES", "all"))
-		container.SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_ADMIN"}}}
+		container.SecurityContext = administering()
 	}
 	pod := corev1.PodSpec{
 		Affinity: withoutOptedOut(software.NodeAffinity(g.NodeTypes)), Tolerations: tolerations(g.NodeTypes),
 		Volumes: []corev1.Volume{manifest.HostPath("kubelet-device-plugins-dir", "/var/lib/kubelet/device-plugins", corev1.HostPathDirectory)},
 	}
 	g.Settings.mountConfiguration(&container, &pod)
+	g.Settings.nameDevices(&container, &pod)
 	if g.Settings.mps {
 		container.Env = append(container.Env, manifest.Env("MPS_ROOT", mpsRoot))
 		mountMPS(&container, &pod)
@@ -190,6 +200,35 @@ func (s devicePluginSettings) mountConfiguration(container *corev1.Container, po
 	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 		LocalObjectReference: corev1.LocalObjectReference{Name: devicePluginConfigMap}, Items: []corev1.KeyToPath{{Key: s.config, Path: "config.yaml"}},
 	}}})
+}
+
+// nameDevices has the plugin name devices by CDI, and mounts what it writes the CDI specification from and to. The plugin looks for the driver below
+// /driver-root, wherever the driver is.
+//
+// A container toolkit that ignores NVIDIA_VISIBLE_DEVICES gives GPUs to the plugin's own container only with this capability, by which it tells privileged
+// containers. Without it: the plugin finds no GPU and advertises none.
+func (s devicePluginSettings) nameDevices(container *corev1.Container, pod *corev1.PodSpec) {
+	if s.deviceList == "" {
+		return
+	}
+	container.SecurityContext = administering()
+	container.Env = append(container.Env, manifest.Env("DEVICE_LIST_STRATEGY", s.deviceList), manifest.Env("NVIDIA_DRIVER_ROOT", hostDriverRoot), manifest.Env("NVIDIA_CDI_HOOK_PATH", cdiHookPath))
+	container.VolumeMounts = append(container.VolumeMounts, manifest.Mount("cdi-root", cdiRoot), corev1.VolumeMount{Name: "driver-root", MountPath: "/driver-root", ReadOnly: true})
+	pod.Volumes = append(pod.Volumes, manifest.HostPath("cdi-root", cdiRoot, corev1.HostPathDirectoryOrCreate), manifest.HostPath("driver-root", hostDriverRoot, corev1.HostPathDirectory))
+}
+
+// administering returns the security context of containers that see all GPUs and their instances.
+func administering() *corev1.SecurityContext {
+	return &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_ADMIN"}}}
+}
+
+// addDeviceListValues adds the values of the plugin's chart for the same. Feature discovery is privileged by the chart's default.
+func (s devicePluginSettings) addDeviceListValues(values map[string]any) {
+	if s.deviceList == "" {
+		return
+	}
+	values["deviceListStrategy"], values["nvidiaDriverRoot"], values["cdi"] = s.deviceList, hostDriverRoot, map[string]any{"nvidiaHookPath": cdiHookPath}
+	values["securityContext"] = map[string]any{"capabilities": map[string]any{"add": []any{"SYS_ADMIN"}}}
 }
 
 // mountMPS mounts the directories that the plugin shares with the MPS control daemon.
@@ -249,6 +288,7 @@ func (t tenant) devicePluginCharts() ([]software.Chart, error) {
 		if g.Settings.config != "" {
 			c.Values["config"] = map[string]any{"default": g.Settings.config, "map": map[string]any{g.Settings.config: data[g.Settings.config]}}
 		}
+		g.Settings.addDeviceListValues(c.Values)
 		if len(groups) > 1 {
 			c.Warnings = append(c.Warnings, "each release brings a node-feature-discovery of its own, so each has a namespace; that several get along is not documented. Without it set gfd.enabled: false, except where GPUs are shared by MPS")
 		}

@@ -96,6 +96,9 @@ func (t tenant) operatorValues() (map[string]any, error) {
 		manager["config"] = map[string]any{"name": migConfigMap, "default": wellknown.MIGConfigAllDisabled}
 	}
 	values["migManager"] = manager
+	if slices.ContainsFunc(t.containers(), isShared) {
+		closeToolkit(values)
+	}
 	if slices.ContainsFunc(t.draDriver, func(n software.NodeType) bool {
 		return slices.Contains(n.Plan.Tenant.FeatureGates, wellknown.GatePassthrough)
 	}) {
@@ -103,6 +106,20 @@ func (t tenant) operatorValues() (map[string]any, error) {
 		values["dcgmExporter"] = map[string]any{"enabled": false}
 	}
 	return values, t.addVGPUValues(values)
+}
+
+// isShared reports whether pods of several tenants run on the nodes.
+func isShared(n software.NodeType) bool { return n.GPU.Tenancy == v1alpha1.TenancyShared }
+
+// closeToolkit has the operator's container toolkit ignore NVIDIA_VISIBLE_DEVICES in containers that are not privileged, and the device plugin name devices
+// by CDI. It does so on all nodes of the cluster, where no pod that asks for its GPUs notices it. The container toolkit of an image is set on its node.
+func closeToolkit(values map[string]any) {
+	values["cdi"] = map[string]any{"enabled": true}
+	toolkit, _ := values["toolkit"].(map[string]any)
+	toolkit["env"] = []any{
+		map[string]any{"name": "ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED", "value": "false"},
+		map[string]any{"name": "ACCEPT_NVIDIA_VISIBLE_DEVICES_AS_VOLUME_MOUNTS", "value": "false"},
+	}
 }
 
 // addVGPUValues adds the values of the managers that make virtual GPUs, and of the KubeVirt device plugin. The error can be a
