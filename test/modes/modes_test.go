@@ -16,6 +16,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
+	"github.com/ingot-dev/ingot/cloudinit/containerd"
 	kubeletfiles "github.com/ingot-dev/ingot/cloudinit/kubelet"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/plan/nodeidentity"
@@ -211,7 +212,7 @@ func (m mode) run(t *testing.T, how string, c change) observation {
 	return observation{result: offlinenode.Run(t.Context(), booted, k, cluster), cluster: cluster, hardwareState: hardwareState(booted), reserves: m.NodeType.Kubelet != nil}
 }
 
-// hardwareState returns which driver holds each PCI device, and how each GPU is partitioned.
+// hardwareState returns which driver holds each PCI device, how each GPU is partitioned, and whether containers get GPUs without asking for them.
 func hardwareState(m *machine.Machine) []string {
 	var out []string
 	for _, d := range m.Bus.Devices() {
@@ -220,6 +221,9 @@ func hardwareState(m *machine.Machine) []string {
 	}
 	for _, g := range m.GPUs() {
 		out = append(out, fmt.Sprint(g.Address, " MIG ", g.MIG, " ", g.Layout()))
+	}
+	if m.Toolkit != "" && m.ReadsVisibleDevices() {
+		out = append(out, "every container gets what NVIDIA_VISIBLE_DEVICES names")
 	}
 	return out
 }
@@ -232,7 +236,7 @@ func (m mode) render(t *testing.T, plan v1alpha1.NodePlan) cloudinit.Documents {
 	}
 	documents, err := cloudinit.Render(cloudinit.Input{
 		Kind: m.OSImage.UserData, OS: m.OSImage.OS.ID, KernelArguments: m.OSImage.KernelArguments, Plan: plan, Gate: gate, Secrets: m.secrets(),
-		Machine: cloudinit.MachineInput{Name: nodeName, Namespace: "default", UID: uid, Revision: "r-1", Attempt: 1},
+		Containerd: m.containerd(), Machine: cloudinit.MachineInput{Name: nodeName, Namespace: "default", UID: uid, Revision: "r-1", Attempt: 1},
 		Kubelet: cloudinit.KubeletInput{Version: m.OSImage.Software.Kubelet, Members: m.NodeType.KubeletMembers()},
 		Node:    cloudinit.NodeInput{Labels: map[string]string{v1alpha1.LabelNodeType: m.name}},
 		Join:    &kubeletfiles.Join{Endpoint: "https://tenant.example.com:6443", CA: []byte("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"), Token: "abcdef.0123456789abcdef"},
@@ -242,6 +246,14 @@ func (m mode) render(t *testing.T, plan v1alpha1.NodePlan) cloudinit.Documents {
 	}
 	m.cache.documents = &documents
 	return documents
+}
+
+// containerd returns what the node's containerd must do, where the verdict on the node reads a report of it.
+func (m mode) containerd() containerd.Node {
+	if m.NodeType.GPU == nil || m.NodeType.GPU.Tenancy != v1alpha1.TenancyShared {
+		return containerd.Node{}
+	}
+	return containerd.NodeOf(m.OSImage.Software, m.NodeType.GPU, nil)
 }
 
 // boot boots a machine from the documents. It returns an error when the kubelet does not start.
@@ -334,9 +346,10 @@ func (m mode) newKubelet(booted *machine.Machine) (*kubelet.Kubelet, error) {
 	cpus, memory := m.NodeType.Resources.Cpu().Value(), m.NodeType.Resources.Memory().Value()
 	return kubelet.New(kubelet.Options{
 		Arguments: words, ReadFile: booted.ReadFile, ListFiles: booted.FilesBelow, Hostname: booted.Hostname, Address: "198.18.0.1", Clock: clock.RealClock{},
-		Hardware: kubelet.Hardware{CPUs: int(cpus), MemoryBytes: memory, DiskBytes: 1 << 40},
+		Hardware:    kubelet.Hardware{CPUs: int(cpus), MemoryBytes: memory, DiskBytes: 1 << 40},
+		Annotations: booted.Annotations,
 		NodeInfo: corev1.NodeSystemInfo{
-			BootID: "boot-1", SystemUUID: uid, KernelVersion: booted.Image.Kernel, KubeletVersion: "v" + booted.Image.Software.Kubelet, OperatingSystem: "linux", Architecture: "amd64",
+			BootID: booted.BootID(), SystemUUID: uid, KernelVersion: booted.Image.Kernel, KubeletVersion: "v" + booted.Image.Software.Kubelet, OperatingSystem: "linux", Architecture: "amd64",
 		},
 	})
 }

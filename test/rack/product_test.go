@@ -13,6 +13,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
+	"github.com/ingot-dev/ingot/cloudinit/containerd"
 	kubeletfiles "github.com/ingot-dev/ingot/cloudinit/kubelet"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/presentation"
@@ -32,6 +33,19 @@ func request(model string, how v1alpha1.Presentation) spec.Request {
 				GPUDriver: &v1alpha1.GPUDriverSoftware{Vendor: v1alpha1.VendorNVIDIA, Version: "580.126.09", KernelModule: "Open"},
 			},
 		},
+	}
+}
+
+// severalTenants returns the request for nodes on which pods of several tenants run.
+func severalTenants(r spec.Request) spec.Request {
+	r.GPU.Tenancy = v1alpha1.TenancyShared
+	return r
+}
+
+// reports returns a check of what the node's own unit reports of containerd, behind the boot.
+func reports(want string) func(*corev1.Node) bool {
+	return func(n *corev1.Node) bool {
+		return n.Annotations[v1alpha1.AnnotationContainerd] == n.Status.NodeInfo.BootID+" "+want
 	}
 }
 
@@ -101,9 +115,9 @@ func TestWhatTheProductPlansIsWhatItsNodesOffer(t *testing.T) {
 			GPUs: []int32{0, 1, 2}, Profiles: map[string]int32{"1g.10gb": 2, "1g.10gb+me": 1, "4g.40gb": 1},
 		}, v1alpha1.MIGLayout{GPUs: []int32{7}, Profiles: map[string]int32{"2g.20gb": 3}})), "mixed"},
 		"single": {"hgx-a100", request("A100-SXM4-80GB", mig("single", v1alpha1.AdvertiseDevicePlugin, v1alpha1.MIGLayout{Profiles: map[string]int32{"3g.40gb": 2}})), "single"},
-		"shared": {"hgx-h100", request("H100-SXM5-80GB", v1alpha1.Presentation{Mode: v1alpha1.ModePassthrough, Passthrough: &v1alpha1.PassthroughSpec{
+		"shared": {"hgx-h100", severalTenants(request("H100-SXM5-80GB", v1alpha1.Presentation{Mode: v1alpha1.ModePassthrough, Passthrough: &v1alpha1.PassthroughSpec{
 			Sharing: &v1alpha1.SharingSpec{Strategy: "TimeSlicing", Replicas: 4},
-		}}), ownPlugin},
+		}})), ownPlugin},
 		"none":   {"hgx-a100", request("A100-SXM4-80GB", mig("none", v1alpha1.AdvertiseDevicePlugin)), "mixed"},
 		"claims": {"hgx-h200", request("H200-SXM-141GB", v1alpha1.Presentation{Mode: v1alpha1.ModeDRA}), "mixed"},
 		"parts":  {"hgx-h200", request("H200-SXM-141GB", mig("mixed", v1alpha1.AdvertiseDRA, v1alpha1.MIGLayout{GPUs: []int32{1, 2}, Profiles: map[string]int32{"1g.18gb": 1, "3g.71gb": 1, "2g.35gb": 1}})), "mixed"},
@@ -119,8 +133,9 @@ func TestWhatTheProductPlansIsWhatItsNodesOffer(t *testing.T) {
 			node := "product-" + name
 			rendered, err := cloudinit.Render(cloudinit.Input{
 				Machine: cloudinit.MachineInput{Name: node, UID: node, Revision: "r1", Attempt: 1}, Gate: gate, Plan: planned,
-				Node: cloudinit.NodeInput{Labels: map[string]string{v1alpha1.LabelNodeType: node}},
-				Join: &kubeletfiles.Join{Endpoint: c.cluster.Endpoint(), CA: c.cluster.CA(), Token: c.token((name + "00000")[:6])},
+				Containerd: containerd.NodeOf(test.request.Image.Software, test.request.GPU, nil),
+				Node:       cloudinit.NodeInput{Labels: map[string]string{v1alpha1.LabelNodeType: node}},
+				Join:       &kubeletfiles.Join{Endpoint: c.cluster.Endpoint(), CA: c.cluster.CA(), Token: c.token((name + "00000")[:6])},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -142,6 +157,9 @@ func TestWhatTheProductPlansIsWhatItsNodesOffer(t *testing.T) {
 				want[string(resource.Name)] = resource.Quantity.Value()
 			}
 			c.awaitNode(fmt.Sprintf("%v are offered", want), node, offers(want))
+			if planned.Expectation.ContainerdReport {
+				c.awaitNode("the node reports its container runtime", node, reports(v1alpha1.ContainerdOK))
+			}
 			c.awaitSlices("the slices are as planned", node, func(all []resourcev1.ResourceSlice) error {
 				if len(all) > 0 != (len(planned.Expectation.Slices) > 0) {
 					return fmt.Errorf("%d slices", len(all))

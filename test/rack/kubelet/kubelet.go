@@ -85,10 +85,12 @@ type Options struct {
 	Hardware Hardware
 	// NodeInfo describes the machine. The boot id is new in every boot.
 	NodeInfo corev1.NodeSystemInfo
-	Storage  Storage
-	Plugins  Plugins
-	Drivers  Drivers
-	Clock    clock.Clock
+	// Annotations of the Node that the machine's own units set in this boot.
+	Annotations map[string]string
+	Storage     Storage
+	Plugins     Plugins
+	Drivers     Drivers
+	Clock       clock.Clock
 	// Wait waits for processes on the machine that take time.
 	Wait func(context.Context, time.Duration) error
 	// Container is how long a container takes to start or to stop, Plugin how long a plugin takes to find its devices.

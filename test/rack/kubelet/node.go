@@ -46,6 +46,7 @@ func (k *Kubelet) newNode() *corev1.Node {
 		Spec: corev1.NodeSpec{ProviderID: k.settings.file.ProviderID, Taints: k.settings.file.RegisterWithTaints},
 	}
 	maps.Copy(node.Labels, k.settings.labels)
+	maps.Copy(node.Annotations, k.options.Annotations)
 	k.fillStatus(node)
 	return node
 }
@@ -66,7 +67,7 @@ func (k *Kubelet) defaultLabels() map[string]string {
 	}
 }
 
-// takeOver updates an existing Node's default labels and sets its extended resources to zero. It changes nothing else.
+// takeOver updates an existing Node's default labels, has the machine's units report again, and sets its extended resources to zero. It changes nothing else.
 func (k *Kubelet) takeOver(ctx context.Context) (*corev1.Node, error) {
 	node, err := k.client.CoreV1().Nodes().Get(ctx, k.settings.name, metav1.GetOptions{})
 	if err != nil {
@@ -77,6 +78,12 @@ func (k *Kubelet) takeOver(ctx context.Context) (*corev1.Node, error) {
 		if node.Labels[key] != value {
 			changed = true
 			metav1.SetMetaDataLabel(&node.ObjectMeta, key, value)
+		}
+	}
+	for key, value := range k.options.Annotations {
+		if node.Annotations[key] != value {
+			changed = true
+			metav1.SetMetaDataAnnotation(&node.ObjectMeta, key, value)
 		}
 	}
 	if changed {

@@ -48,6 +48,10 @@ type Machine struct {
 	Bus *pci.Bus
 	// Toolkit is the version of NVIDIA's container toolkit, which may come in a pod.
 	Toolkit string
+	// ToolkitEnvironment is the environment of the pod that the toolkit came in; nil: it came in none.
+	ToolkitEnvironment map[string]string
+	// Annotations are those of the Node that the machine's own units set.
+	Annotations map[string]string
 	// MPS means that NVIDIA's control daemon runs.
 	MPS bool
 

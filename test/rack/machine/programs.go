@@ -38,13 +38,21 @@ func (m *Machine) runShell(system *machineos.System, text string, environment ma
 
 // commands returns the programs that change something or whose output scripts read. NVIDIA's programs come with its driver.
 func (m *Machine) commands(system *machineos.System) map[string]shell.Program {
-	out := map[string]shell.Program{"nvidia-smi": nil, "nvidia-mig-parted": nil, "nvidia-vgpu-dm": nil, "sriov-manage": nil}
+	out := map[string]shell.Program{"nvidia-smi": nil, "nvidia-mig-parted": nil, "nvidia-vgpu-dm": nil, "sriov-manage": nil, "nvidia-ctk": nil, "nvidia-container-runtime": nil}
 	read := func(path string) ([]byte, error) { return m.System.ReadFile(path) }
 	out["ip"] = m.showAddresses
 	if system != nil {
 		read = system.ReadFile
 		out["systemctl"] = func(c shell.Call) error { return system.Systemctl(c.Arguments) }
 		out["modprobe"] = func(c shell.Call) error { return m.modprobe(system, c.Arguments) }
+		if m.installed.Software.ContainerToolkit != "" {
+			disk := files{m, system}
+			out["nvidia-container-runtime"] = func(shell.Call) error { return nil }
+			out["nvidia-ctk"] = func(c shell.Call) error {
+				return nvtool.CTK{Read: disk.ReadFile, Write: disk.WriteFile}.Run(c.Arguments, c.Stdout)
+			}
+		}
+		out["curl"] = func(c shell.Call) error { return m.report(system, c) }
 	}
 	if !m.hasDriver("nvidia") {
 		return out
@@ -166,6 +174,9 @@ type files struct {
 func (f files) ReadFile(path string) ([]byte, error) {
 	if text, ok := f.machine.topologyFile(path); ok {
 		return []byte(text), nil
+	}
+	if path == bootIDFile {
+		return []byte(f.machine.options.Boot + "\n"), nil
 	}
 	if isVirtualPath(path) {
 		return f.machine.Bus.ReadFile(path)

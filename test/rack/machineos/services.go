@@ -131,7 +131,29 @@ func (t *transaction) startUnit(unit string) error {
 		// The files of the environment are read again before each command: what ran before may have written them.
 		environment = s.loadUnit(unit, "").environment
 	}
-	return s.executeAll(unit, file.commands, environment)
+	return s.executeMain(unit, file, environment)
+}
+
+// executeMain runs the commands of ExecStart=. systemctl does not wait for the end of a simple service, which systemd may start again.
+func (s *System) executeMain(unit string, file unitFile, environment map[string]string) error {
+	err := s.executeAll(unit, file.commands, environment)
+	if err != nil && file.restarts && !file.oneshot {
+		s.restarting = append(s.restarting, unit)
+		return nil
+	}
+	return err
+}
+
+// restartServices starts services again that failed and that systemd restarts: once, when everything else runs.
+func (s *System) restartServices() {
+	again := s.restarting
+	s.restarting = nil
+	for _, unit := range again {
+		file := s.loadUnit(unit, "")
+		if err := s.executeAll(unit, file.commands, file.environment); err != nil {
+			s.failures[unit] = err
+		}
+	}
 }
 
 // executeAll runs the commands of a unit, until one fails that may not.

@@ -72,6 +72,21 @@ func TestWhatRunsBeforeAUnitWritesItsEnvironmentAndCanKeepItFromStarting(t *test
 	}
 }
 
+// TestAServiceThatFailedIsStartedAgainWhenAllElseRuns: systemctl has returned long before. A oneshot service fails at once.
+func TestAServiceThatFailedIsStartedAgainWhenAllElseRuns(t *testing.T) {
+	for unit, want := range map[string]string{
+		"[Service]\nExecStart=gpu-tool once\nRestart=on-failure":               "once;once",
+		"[Service]\nExecStart=gpu-tool once":                                   "once",
+		"[Service]\nType=oneshot\nExecStart=gpu-tool once\nRestart=on-failure": "once",
+	} {
+		p := &tool{err: errors.New("not yet")}
+		system, err := Boot(Image{}, drive("a", written(unit, modeScript, "0755")), nil, p.machine())
+		if got := strings.Join(p.calls, ";"); got != want || err != nil || system.Failure("gpu-mode") == nil {
+			t.Errorf("%s: %q, %v; expected %q", unit, got, err, want)
+		}
+	}
+}
+
 func TestKubeletStartsBehindTheUnitThatItRequires(t *testing.T) {
 	broken := errors.New("broken")
 	edit := func(old, new string) string { return strings.Replace(modeUnit, old, new, 1) }

@@ -51,6 +51,8 @@ type System struct {
 	// running are the units that are active, failures the errors of units that failed to start.
 	running  map[string]bool
 	failures map[string]error
+	// restarting are services that failed and that systemd restarts.
+	restarting []string
 	// Network is the network configuration from the config drive.
 	Network netdata.Network
 	// modules are the modules that were loaded in this boot; coldplugConfig is the configuration when devices were found.
@@ -84,10 +86,12 @@ func Boot(image Image, drive *ConfigDrive, earlier *State, machine Machine) (*Sy
 	}
 	s.bootKernel()
 	s.startUnits(slices.Collect(maps.Keys(s.Enabled))...)
-	if image.Ignition {
-		return s, nil
+	var err error
+	if !image.Ignition {
+		err = s.runCloudInit(drive)
 	}
-	return s, s.runCloudInit(drive)
+	s.restartServices()
+	return s, err
 }
 
 // isMissingUnit reports whether the path is that of a unit in Machine.Missing.

@@ -19,6 +19,8 @@ type unitFile struct {
 	// oneshot means that the unit has started when its commands have ended; remains means that it then stays active
 	// (RemainAfterExit=).
 	oneshot, remains bool
+	// restarts means that systemd starts the service again when it fails (Restart=).
+	restarts bool
 	// lists are the lists of [Unit] and [Install] by key: Requires, Wants, After, Before, RequiredBy, WantedBy.
 	lists map[string][]string
 }
@@ -96,6 +98,8 @@ func (s *System) setServiceOption(into *unitFile, key, value string) {
 		into.oneshot = value == "oneshot"
 	case "RemainAfterExit":
 		into.remains = slices.Contains([]string{"yes", "true", "on", "1"}, value)
+	case "Restart":
+		into.restarts = value == "on-failure" || value == "always"
 	case "ExecStart":
 		into.commands = appendCommand(into.commands, value)
 	case "ExecStartPre":

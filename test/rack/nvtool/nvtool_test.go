@@ -154,3 +154,40 @@ func TestAChangedProfileIsWhatIsMade(t *testing.T) {
 		t.Errorf("%v, %s", err, layouts(cards))
 	}
 }
+
+// TestTheContainerToolkitPrintsItsDefaultsAsComments has what nvidia-ctk config printed, first in a directory without a configuration, in the versions 1.16.2 and
+// 1.18.0.
+func TestTheContainerToolkitPrintsItsDefaultsAsComments(t *testing.T) {
+	const volumes, environment = "accept-nvidia-visible-devices-as-volume-mounts", "accept-nvidia-visible-devices-envvar-when-unprivileged"
+	disk := map[string]string{}
+	tool := CTK{
+		Read: func(path string) ([]byte, error) {
+			if text, has := disk[path]; has {
+				return []byte(text), nil
+			}
+			return nil, os.ErrNotExist
+		},
+		Write: func(path string, content []byte) error { disk[path] = string(content); return nil },
+	}
+	for _, step := range []struct{ call, want string }{
+		{"config", "#" + volumes + " = false\n#" + environment + " = true\n"},
+		{"config --in-place --set " + environment + "=false --set " + volumes + "=false", ""},
+		{"config", "#" + volumes + " = false\n" + environment + " = false\n"},
+		{"config --in-place --set " + volumes + "=true", ""},
+		{"config", volumes + " = true\n" + environment + " = false\n"},
+		{"config --set other=true", "error: invalid --set option other=true"},
+		{"config --set " + volumes + "=", "error: invalid --set option " + volumes + "="},
+		{"cdi generate", "error: only nvidia-ctk config is simulated"},
+	} {
+		var out strings.Builder
+		if err := tool.Run(strings.Fields(step.call), &out); err != nil {
+			fmt.Fprintf(&out, "error: %v", err)
+		}
+		if out.String() != step.want {
+			t.Errorf("%s: %q, want %q", step.call, out.String(), step.want)
+		}
+	}
+	if ReadsVisibleDevices([]byte(disk[ToolkitConfig])) || !ReadsVisibleDevices(nil) || !ReadsVisibleDevices([]byte("# "+environment+" = false\n")) {
+		t.Errorf("what decides is not read from %q", disk[ToolkitConfig])
+	}
+}

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -43,7 +44,7 @@ func (c *Cluster) installGPUOperator(r Release) {
 		c.addOperand(v, "nvidia-driver-daemonset", "driver", registry+"driver:"+textAt(v, "595.91.07", "driver", "version")+"-debian13", env("KERNEL_MODULE_TYPE", textAt(v, "auto", "driver", "kernelModuleType")))
 	}
 	if isEnabled(v, true, "toolkit", "enabled") {
-		c.addOperand(v, "nvidia-container-toolkit-daemonset", "container-toolkit", registry+"k8s/container-toolkit:v1.19.0", nil)
+		c.addOperand(v, "nvidia-container-toolkit-daemonset", "container-toolkit", registry+"k8s/container-toolkit:v1.19.0", environment(v, "toolkit"))
 	}
 	plugin := c.configurePlugin(v)
 	if isEnabled(v, true, "devicePlugin", "enabled") {
@@ -102,7 +103,7 @@ func (c *Cluster) configurePlugin(v map[string]any) func(command string) func(*c
 	}
 	return func(command string) func(*corev1.PodSpec) {
 		return func(pod *corev1.PodSpec) {
-			pod.Containers[0].Command = []string{command}
+			pod.Containers[0].Command, pod.Containers[0].SecurityContext = []string{command}, privileged()
 			env("MIG_STRATEGY", textAt(v, "single", "mig", "strategy"))(pod)
 			if name == "" {
 				return
@@ -141,10 +142,12 @@ func (c *Cluster) installDevicePlugin(r Release) {
 		}
 		pod := corev1.PodSpec{
 			Tolerations: tolerations(valueAt(v, "tolerations")), Affinity: affinity(valueAt(v, "affinity")),
-			Containers: []corev1.Container{{Name: command, Image: pluginImage, Command: []string{command}}},
+			Containers: []corev1.Container{{Name: command, Image: pluginImage, Command: []string{command}, SecurityContext: pluginSecurity(v, command)}},
 		}
-		if strategy := textAt(v, "", "migStrategy"); strategy != "" {
-			env("MIG_STRATEGY", strategy)(&pod)
+		for variable, path := range map[string]string{"MIG_STRATEGY": "migStrategy", "DEVICE_LIST_STRATEGY": "deviceListStrategy"} {
+			if value := textAt(v, "", path); value != "" {
+				env(variable, value)(&pod)
+			}
 		}
 		if len(data) > 0 {
 			env("CONFIG_FILE", "/config/config.yaml")(&pod)
@@ -204,6 +207,39 @@ func (c *Cluster) applyNVIDIADriver(object map[string]any) error {
 	env("KERNEL_MODULE_TYPE", textAt(spec, "auto", "kernelModuleType"))(&pod)
 	c.addDaemonSet(operatorNamespace, "nvidia-driver-"+textAt(object, "", "metadata", "name"), pod)
 	return nil
+}
+
+// environment returns a function that sets the environment that the values have for an operand.
+func environment(values map[string]any, operand string) func(*corev1.PodSpec) {
+	return func(pod *corev1.PodSpec) {
+		all, _ := valueAt(values, operand, "env").([]any)
+		for _, each := range all {
+			variable, _ := each.(map[string]any)
+			env(textAt(variable, "", "name"), textAt(variable, "", "value"))(pod)
+		}
+	}
+}
+
+func privileged() *corev1.SecurityContext {
+	yes := true
+	return &corev1.SecurityContext{Privileged: &yes}
+}
+
+// pluginSecurity returns the security context that the device plugin's chart 0.19.3 gives its containers (templates/_helpers.tpl): feature discovery is
+// privileged, and the plugin has what the values say, else SYS_ADMIN unless the MIG strategy is none.
+func pluginSecurity(v map[string]any, command string) *corev1.SecurityContext {
+	if command == "gpu-feature-discovery" {
+		return privileged()
+	}
+	add, _ := valueAt(v, "securityContext", "capabilities", "add").([]any)
+	if valueAt(v, "securityContext") == nil && textAt(v, "none", "migStrategy") != "none" {
+		add = []any{"SYS_ADMIN"}
+	}
+	out := &corev1.SecurityContext{Capabilities: &corev1.Capabilities{}}
+	for _, capability := range add {
+		out.Capabilities.Add = append(out.Capabilities.Add, corev1.Capability(fmt.Sprint(capability)))
+	}
+	return out
 }
 
 func env(name, value string) func(*corev1.PodSpec) {

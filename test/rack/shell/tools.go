@@ -15,17 +15,33 @@ var errNoMatch = errors.New("no match")
 // tools returns the programs that every system has.
 func (r *run) tools() map[string]Program {
 	return map[string]Program{
-		echoProgram: func(c Call) error { return printLine(c, strings.Join(c.Arguments, " ")) }, "cat": r.cat, "grep": grep, "sed": r.sed, "wc": wc, "readlink": r.readlink,
+		echoProgram: func(c Call) error { return printLine(c, strings.Join(c.Arguments, " ")) }, "cat": r.cat, "grep": grep, "sed": r.sed, "wc": wc, "tr": translate, "readlink": r.readlink,
 		"basename": func(c Call) error {
 			if len(c.Arguments) == 0 {
 				return errors.New("missing operand")
 			}
 			return printLine(c, path.Base(c.Arguments[0]))
 		},
-		"mv":    r.move,
-		"sleep": func(Call) error { return nil },
-		"sh":    r.runShell, "bash": r.runShell, "dash": r.runShell,
+		lookProgram: r.look,
+		"mv":        r.move,
+		"sleep":     func(Call) error { return nil },
+		"sh":        r.runShell, "bash": r.runShell, "dash": r.runShell,
 	}
+}
+
+// look prints the names of programs that the machine has, and fails when one is missing.
+func (r *run) look(c Call) error {
+	for _, word := range c.Arguments {
+		name := path.Base(word)
+		program, known := r.machine.Programs[name]
+		if known && program == nil || !known && r.tools()[name] == nil {
+			return errNoMatch
+		}
+		if err := printLine(c, word); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func printLine(c Call, line string) error {
@@ -233,4 +249,26 @@ func wc(c Call) error {
 		return err
 	}
 	return printLine(c, fmt.Sprint(strings.Count(string(text), "\n")))
+}
+
+// translate is tr: `tr SET1 SET2` with sets of one character, and `tr -cd SET` with ranges.
+func translate(c Call) error {
+	text, err := io.ReadAll(c.Stdin)
+	if err != nil {
+		return err
+	}
+	if len(c.Arguments) != 2 {
+		return errors.New("only tr SET1 SET2 and tr -cd SET are simulated")
+	}
+	second := strings.ReplaceAll(c.Arguments[1], `\n`, "\n")
+	if c.Arguments[0] == "-cd" {
+		kept, err := regexp.Compile("[^" + second + "]")
+		if err != nil {
+			return err
+		}
+		_, err = c.Stdout.Write(kept.ReplaceAll(text, nil))
+		return err
+	}
+	_, err = io.WriteString(c.Stdout, strings.ReplaceAll(string(text), strings.ReplaceAll(c.Arguments[0], `\n`, "\n"), second))
+	return err
 }

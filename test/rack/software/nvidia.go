@@ -39,6 +39,10 @@ func (h Host) installDriver(_ context.Context, pod *corev1.Pod, _ Reader) (Resul
 func (h Host) installToolkit(_ context.Context, pod *corev1.Pod, _ Reader) (Result, error) {
 	if h.Machine.Toolkit == "" {
 		_, _, h.Machine.Toolkit = splitImage(pod.Spec.Containers[0].Image)
+		h.Machine.ToolkitEnvironment = map[string]string{}
+		for _, env := range pod.Spec.Containers[0].Env {
+			h.Machine.ToolkitEnvironment[env.Name] = env.Value
+		}
 	}
 	return Result{}, nil
 }

@@ -32,7 +32,7 @@ func (h Host) FeatureLabels(ctx context.Context, pod *corev1.Pod, configMap func
 	if err != nil {
 		return nil, err
 	}
-	if h.NVIDIADriver == "" || h.NVIDIAToolkit == "" || len(h.GPUs) == 0 {
+	if h = h.seenBy(discoveryContainer(pod)); h.NVIDIADriver == "" || h.NVIDIAToolkit == "" || len(h.GPUs) == 0 {
 		return nil, errors.New("failed to initialize NVML: ERROR_LIBRARY_NOT_FOUND")
 	}
 	first := h.GPUs[0]

@@ -2,6 +2,7 @@ package vendor
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +17,9 @@ type Host struct {
 	NVIDIADriver string
 	// NVIDIAToolkit is the version of the container toolkit, "" for none: without it a container sees no GPU.
 	NVIDIAToolkit string
-	GPUs          []*gpu.GPU
+	// ReadsVisibleDevices means that the container toolkit gives the devices of NVIDIA_VISIBLE_DEVICES also to containers that are not privileged.
+	ReadsVisibleDevices bool
+	GPUs                []*gpu.GPU
 	// IOMMU means that the IOMMU is on, so that devices can be passed to virtual machines.
 	IOMMU bool
 	// IncompletePool means that the DRA driver announces a slice that it never writes.
@@ -35,7 +38,18 @@ func (h Host) Register(ctx context.Context, pod *corev1.Pod, configMap func(cont
 	if err != nil {
 		return nil, err
 	}
-	return h.nvidiaResources(config)
+	return h.seenBy(container).nvidiaResources(config)
+}
+
+// seenBy returns the machine as a container of NVIDIA's image observes it, whose environment asks for all devices. The container toolkit takes one with the
+// capability SYS_ADMIN for privileged (its internal/config/image/privileged.go).
+func (h Host) seenBy(container *corev1.Container) Host {
+	s := container.SecurityContext
+	isPrivileged := s != nil && (s.Privileged != nil && *s.Privileged || s.Capabilities != nil && slices.Contains(s.Capabilities.Add, "SYS_ADMIN"))
+	if !h.ReadsVisibleDevices && !isPrivileged {
+		h.GPUs = nil
+	}
+	return h
 }
 
 // pluginContainer returns the container of NVIDIA's device plugin. The same image has GPU feature discovery, the MPS daemon

@@ -14,7 +14,7 @@ import (
 )
 
 func gpus(n int, change func(i int, g *gpu.GPU)) Host {
-	host := Host{NVIDIADriver: "550.163.01", NVIDIAToolkit: "1.18.0"}
+	host := Host{NVIDIADriver: "550.163.01", NVIDIAToolkit: "1.18.0", ReadsVisibleDevices: true}
 	for i := range n {
 		g := &gpu.GPU{DeviceID: "2330", Model: gpu.Model{ComputeCapability: "9.0"}}
 		if change != nil {
@@ -76,6 +76,19 @@ func registered(t *testing.T, host Host, pod *corev1.Pod, read func(context.Cont
 	return strings.Join(out, " ")
 }
 
+// closed is a host whose container toolkit ignores NVIDIA_VISIBLE_DEVICES in containers that are not privileged.
+func closed(count int) Host {
+	out := gpus(count, nil)
+	out.ReadsVisibleDevices = false
+	return out
+}
+
+func capability(name corev1.Capability) func(*corev1.Container) {
+	return func(c *corev1.Container) {
+		c.SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{name}}}
+	}
+}
+
 func TestThePluginRegistersWhatItsConfigurationAndTheHardwareSay(t *testing.T) {
 	halfMIG := func(i int, g *gpu.GPU) {
 		if g.MIG = i%2 == 0; g.MIG {
@@ -94,6 +107,9 @@ func TestThePluginRegistersWhatItsConfigurationAndTheHardwareSay(t *testing.T) {
 		"no driver":              {Host{NVIDIAToolkit: "1", GPUs: make([]*gpu.GPU, 8)}, plugin(nil), "error: failed to initialize NVML: ERROR_LIBRARY_NOT_FOUND: is the driver loaded, and the container toolkit configured?"},
 		"no driver, patient":     {Host{}, plugin(env("FAIL_ON_INIT_ERROR", "false")), ""},
 		"no toolkit":             {Host{NVIDIADriver: "550", GPUs: make([]*gpu.GPU, 8)}, plugin(env("FAIL_ON_INIT_ERROR", "false")), ""},
+		"a closed toolkit":       {closed(8), plugin(env("FAIL_ON_INIT_ERROR", "false")), ""},
+		"and a privileged one":   {closed(8), plugin(capability("SYS_ADMIN")), "nvidia.com/gpu=8/8"},
+		"and another capability": {closed(8), plugin(capability("SYS_NICE")), "error: failed to initialize NVML: ERROR_LIBRARY_NOT_FOUND: is the driver loaded, and the container toolkit configured?"},
 		"strategy none on MIG":   {gpus(4, halfMIG), plugin(nil), "nvidia.com/gpu=4/4"},
 		"mixed":                  {gpus(4, halfMIG), plugin(env("MIG_STRATEGY", "mixed")), "nvidia.com/gpu=2/2 nvidia.com/mig-3g.40gb=4/4"},
 		"mixed, media extension": {gpus(2, allMIG), plugin(env("MIG_STRATEGY", "mixed")), "nvidia.com/mig-1g.10gb.me=2/2 nvidia.com/mig-1g.10gb=4/4"},
