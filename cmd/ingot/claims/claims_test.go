@@ -152,7 +152,7 @@ func TestAClaimOfAVirtualClusterHasTheNameThatItsTenantKnows(t *testing.T) {
 	if want := (Virtual{Cluster: "legal", Namespace: "team", Claim: "training"}); len(rows) != 1 || rows[0].Virtual == nil || *rows[0].Virtual != want || rows[0].Claim != synced.Name {
 		t.Fatalf("%+v", rows)
 	}
-	if got := table(rows, time.Now())[1][2]; got != "legal:team/training" {
+	if got := Table(rows, time.Now())[1][2]; got != "legal:team/training" {
 		t.Errorf("the table has %q", got)
 	}
 }

@@ -10,21 +10,14 @@ import (
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"github.com/spf13/cobra"
-	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 	"github.com/ingot-dev/ingot/cmd/ingot/connect"
 )
-
-// timeout limits one request, because a person waits for the answer.
-const timeout = 15 * time.Second
 
 // options are the flags of the command line.
 type options struct {
@@ -62,7 +55,11 @@ func run(cmd *cobra.Command, o options, cluster string) error {
 	if o.kubeconfig == "" || o.flags.Namespace() == "" {
 		return cli.Usagef(cmd, "expected -n, the namespace of the TenantCluster, and --shared-kubeconfig, which reaches the shared cluster")
 	}
-	held, err := listClaims(cmd.Context(), o)
+	shared, err := Open(o.kubeconfig)
+	if err != nil {
+		return err
+	}
+	held, err := shared.List(cmd.Context(), o.within)
 	if err != nil {
 		return err
 	}
@@ -70,39 +67,21 @@ func run(cmd *cobra.Command, o options, cluster string) error {
 	if err != nil {
 		return err
 	}
-	known, err := readSite(cmd.Context(), k, o.flags.Namespace(), cluster)
+	known, err := ReadSite(cmd.Context(), k, o.flags.Namespace(), cluster)
 	if err != nil {
 		return err
 	}
 	rows := Rows(held, known)
 	if !asJSON {
-		return cli.WriteTable(cmd.OutOrStdout(), table(rows, time.Now()))
+		return cli.WriteTable(cmd.OutOrStdout(), Table(rows, time.Now()))
 	}
 	encoder := json.NewEncoder(cmd.OutOrStdout())
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(rows)
 }
 
-// listClaims reads the claims of the shared cluster.
-func listClaims(ctx context.Context, o options) ([]resourcev1.ResourceClaim, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("read --shared-kubeconfig: %w", err)
-	}
-	config.Timeout = timeout
-	shared, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("reach the shared cluster: %w", err)
-	}
-	list, err := shared.ResourceV1().ResourceClaims(o.within).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("list the ResourceClaims of the shared cluster %s: %w: see that your user may list them, or name a --claim-namespace", config.Host, err)
-	}
-	return list.Items, nil
-}
-
-// readSite reads what the management cluster knows of a shared cluster.
-func readSite(ctx context.Context, k client.Client, namespace, cluster string) (Site, error) {
+// ReadSite reads what the management cluster knows of a shared cluster.
+func ReadSite(ctx context.Context, k client.Client, namespace, cluster string) (Site, error) {
 	var out Site
 	if err := k.Get(ctx, client.ObjectKey{Namespace: namespace, Name: cluster}, &v1alpha1.TenantCluster{}); err != nil {
 		return out, fmt.Errorf("read TenantCluster %s/%s: %w", namespace, cluster, err)
@@ -121,8 +100,8 @@ func readSite(ctx context.Context, k client.Client, namespace, cluster string) (
 	return NewSite(cluster, entitlements.Items, machines.Items, hosts.Items), nil
 }
 
-// table returns the table for a terminal.
-func table(rows []Row, now time.Time) [][]string {
+// Table returns the table for a terminal, with its heads.
+func Table(rows []Row, now time.Time) [][]string {
 	out := [][]string{{"TENANT", "CLAIM", "VIRTUAL", "CLASS", "DEVICES", "NODE", "MACHINE", "HOST", "RACK", "FOR", "HOLDER"}}
 	for _, r := range rows {
 		devices := strconv.Itoa(r.Devices)
