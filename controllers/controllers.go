@@ -76,7 +76,7 @@ func Setup(mgr ctrl.Manager, d Dependencies) error {
 		"nodepool":     &nodepool.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("nodepool"), Clock: d.Clock, Suffix: d.Suffix},
 		"nodequota":    &nodequota.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("nodequota"), Clock: d.Clock},
 		"entitlement":  &entitlement.Reconciler{Client: c, Tenants: d.Tenants, Recorder: recorder("entitlement"), Clock: d.Clock},
-		"rollout":      &rollout.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("rollout"), Clock: d.Clock},
+		"rollout":      &rollout.Reconciler{Client: c, APIReader: apiReader, Tenants: d.Tenants, Recorder: recorder("rollout"), Clock: d.Clock},
 		"tenant":       &tenant.Reconciler{Client: c, APIReader: apiReader, Tenants: d.Tenants, Recorder: recorder("tenant"), Clock: d.Clock},
 		"hardwaredata": &hardwaredata.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("hardwaredata")},
 		"host": &host.Reconciler{

@@ -147,7 +147,7 @@
 //	  plan_rollout --> plan_event & plan_revisionrollout
 //	  plan_verdict --> plan_contest & plan_event & plan_nodeidentity
 //	  remainingnode --> plan_lifecycle
-//	  rollout --> plan_rollout
+//	  rollout --> plan_entitlement & plan_rollout
 //	  servingcert --> plan_servingcert
 //	  tenant --> plan_join
 //	  validation --> plan_lifecycle & plan_probe & plan_rendering & plan_verdict

@@ -178,6 +178,7 @@ type TenantNamespaces struct {
 }
 
 // EntitledClass is a class of devices that the tenant may ask for.
+// +kubebuilder:validation:XValidation:rule="!has(self.maxUnavailable) || self.kind != 'Resource'",message="maxUnavailable counts the devices that claims hold, and kind Resource has no claims: leave maxUnavailable out"
 // +kubebuilder:validation:XValidation:rule="has(self.profile) == (self.kind in ['MIG', 'Partition'])",message="profile goes with kind MIG, such as 1g.5gb, and with kind Partition, such as cpx_nps4"
 // +kubebuilder:validation:XValidation:rule="has(self.resource) == (self.kind == 'Resource')",message="resource goes with kind Resource, such as nvidia.com/gpu"
 type EntitledClass struct {
@@ -218,6 +219,15 @@ type EntitledClass struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000
 	Devices int32 `json:"devices"`
+	// maxUnavailable is how many devices of the class rollouts may take away from the tenant at once; absent: only the budgets of the NodeType and the
+	// NodePool hold. Counted are the devices that claims of the DeviceClass hold on a node before it is drained, in all namespaces of the tenant and for all
+	// Rollouts together, until the Machine is Ready again. A Machine on which no claim holds one is not held back. One on which more are held waits until
+	// claims are freed or this is raised; with 0 every Machine waits until nothing of the class is held on it. While the claims cannot be read, no Machine of
+	// the cluster is moved. Not for kind Resource.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100000
+	MaxUnavailable *int32 `json:"maxUnavailable,omitempty"`
 }
 
 // EntitlementStatus is what the shared cluster has of it.

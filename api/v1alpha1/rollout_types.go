@@ -29,6 +29,20 @@ const (
 // IsFinal reports whether a rollout in that phase will do nothing more.
 func (p RolloutPhase) IsFinal() bool { return p == RolloutDone || p == RolloutSuperseded }
 
+// ConditionTenantsHaveRoom of a Rollout: the tenants' own budgets, maxUnavailable of their Entitlements' classes, keep no Machine from being moved. It is left
+// out where no Entitlement has one, and once the Rollout has ended.
+const ConditionTenantsHaveRoom = "TenantsHaveRoom"
+
+// Reasons of the condition TenantsHaveRoom.
+const (
+	// ReasonTenantsHaveRoom: no Machine waits because of the devices that tenants hold.
+	ReasonTenantsHaveRoom = "TenantsHaveRoom"
+	// ReasonDevicesHeld: a Machine waits, because more devices of a tenant's class would be unavailable than its maxUnavailable allows. The message says which.
+	ReasonDevicesHeld = "DevicesHeld"
+	// ReasonClaimsUnreadable: the claims of a shared cluster cannot be read although a class there has a maxUnavailable. No Machine of the cluster is moved.
+	ReasonClaimsUnreadable = "ClaimsUnreadable"
+)
+
 // RolloutSelector names the Machines of a rollout by LabelRollout, whose value is the Rollout's name.
 func RolloutSelector(rollout string) map[string]string {
 	return map[string]string{LabelRollout: rollout}
@@ -92,6 +106,26 @@ type RolloutTargets struct {
 	Failed int32 `json:"failed"`
 }
 
+// DevicesInUse are the devices of a class that claims held on the node of a Machine.
+type DevicesInUse struct {
+	// machine that is moved, namespace/name.
+	// +required
+	// +kubebuilder:validation:MaxLength=317
+	Machine string `json:"machine"`
+	// deviceClass that the claims name.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	DeviceClass string `json:"deviceClass"`
+	// devices that were held: the most since the Machine was chosen.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Devices int32 `json:"devices"`
+	// claims that held them: the most since the Machine was chosen.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Claims int32 `json:"claims"`
+}
+
 // RolloutStatus is how far a rollout is.
 type RolloutStatus struct {
 	// phase of the rollout:
@@ -115,6 +149,16 @@ type RolloutStatus struct {
 	// +optional
 	// +listType=atomic
 	InProgress []string `json:"inProgress,omitempty"`
+	// inUse counts the devices that claims held on the nodes of the Machines on their way, by DeviceClass. A Machine's counts are written before its node is
+	// drained, and stay until the Machine is Ready or deleted, although the claims are gone by then. The Rollout waits with further Machines when the list is
+	// full. Only nodes of clusters that have an Entitlement are counted. Where the claims cannot be read, counts are missing; nothing waits for them unless a
+	// class of the cluster has a maxUnavailable. ingot rollout status --shared-kubeconfig names the claims.
+	// +optional
+	// +listType=map
+	// +listMapKey=machine
+	// +listMapKey=deviceClass
+	// +kubebuilder:validation:MaxItems=1000
+	InUse []DevicesInUse `json:"inUse,omitempty"`
 	// brokenBefore names Machines that were not Ready, and waited for a person, when this rollout moved them, namespace/name. Their failure does not
 	// count until they have been Ready with the new revision, and does not keep the rollout from being Done.
 	// +optional
@@ -141,7 +185,7 @@ type RolloutStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	History []RolloutEntry `json:"history,omitempty"`
-	// conditions: Ready, True when the rollout is Done.
+	// conditions: Ready, True when the rollout is Done; TenantsHaveRoom, where a class of an Entitlement has a maxUnavailable.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -250,6 +250,9 @@ func ruleCases() []ruleCase {
 		{rule: "Entitlement spec.classes[]: resource goes with kind Resource, such as nvidia.com/gpu",
 			bad:  "{spec: {classes: [{name: a, nodeTypeRef: {name: a}, kind: Resource, devices: 1}]}}",
 			good: "{spec: {classes: [{name: a, nodeTypeRef: {name: a}, kind: Resource, resource: nvidia.com/gpu, devices: 1}]}}"},
+		{rule: "Entitlement spec.classes[]: maxUnavailable counts the devices that claims hold, and kind Resource has no claims: leave maxUnavailable out",
+			bad:  "{spec: {classes: [{name: a, nodeTypeRef: {name: a}, kind: Resource, resource: nvidia.com/gpu, devices: 1, maxUnavailable: 0}]}}",
+			good: "{spec: {classes: [{name: a, nodeTypeRef: {name: a}, kind: GPU, devices: 1, maxUnavailable: 0}]}}"},
 
 		{rule: "Machine : metadata.name must be at most 63 characters without dots: the Node and its host name are named after the Machine",
 			bad: "{metadata: {name: a.b}}", good: "{metadata: {name: a-b}}"},
@@ -417,6 +420,7 @@ var schemaCases = []struct{ kind, bad, want string }{
 	{"Entitlement", "{spec: {tenant: Legal}}", "spec.tenant"},
 	{"Entitlement", "{spec: {classes: [{name: a, nodeTypeRef: {name: a}, kind: Other, devices: 1}]}}", "spec.classes[0].kind"},
 	{"Entitlement", "{spec: {classes: [{name: a, nodeTypeRef: {name: a}, kind: GPU, devices: -1}]}}", "spec.classes[0].devices"},
+	{"Entitlement", "{spec: {classes: [{name: a, nodeTypeRef: {name: a}, kind: GPU, devices: 1, maxUnavailable: -1}]}}", "spec.classes[0].maxUnavailable"},
 	{"NodeQuota", "{spec: {machines: []}}", "spec.machines"},
 	{"NodeQuota", "{spec: {machines: [{nodeType: h100, limit: 10001}]}}", "spec.machines[0].limit"},
 	{"NodeQuota", "{spec: {machines: [{nodeType: h100, limit: 1}, {nodeType: h100, limit: 2}]}}", "spec.machines[1]"},

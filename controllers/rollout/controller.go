@@ -14,6 +14,7 @@ import (
 
 	plan "github.com/ingot-dev/ingot/controllers/plan/rollout"
 	"github.com/ingot-dev/ingot/controllers/step"
+	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
 
 // eventTimeout is when to reconcile if the event of a write, which should come first, does not come.
@@ -25,13 +26,15 @@ type Reconciler struct {
 	Client client.Client
 	// APIReader reads a NodeType without a cache before its Rollout is superseded.
 	APIReader client.Reader
+	// Tenants gives access to the shared clusters.
+	Tenants *tenantaccess.Registry
 	// Recorder takes events.
 	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
 }
 
-//+kubebuilder:rbac:groups=ingot.dev,resources=rollouts;nodetypes;nodepools;tenantclusters,verbs=get;list;watch
+//+kubebuilder:rbac:groups=ingot.dev,resources=rollouts;nodetypes;nodepools;tenantclusters;entitlements,verbs=get;list;watch
 //+kubebuilder:rbac:groups=ingot.dev,resources=rollouts/status,verbs=patch
 //+kubebuilder:rbac:groups=ingot.dev,resources=machines,verbs=get;list;watch;patch
 //+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch

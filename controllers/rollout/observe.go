@@ -34,6 +34,12 @@ type observation struct {
 	blockedByTenants map[types.NamespacedName]string
 	// tenants names every TenantCluster that exists. observeTenants sets it.
 	tenants map[types.NamespacedName]bool
+	// clusterUIDs are the uids of the clusters of the TenantClusters; empty: not known. observeTenants sets it.
+	clusterUIDs map[types.NamespacedName]types.UID
+	// sharing is what tenants of shared clusters hold. observeSharing sets it.
+	sharing plan.Tenants
+	// unreadable says for each shared cluster why its claims cannot be read, if one of its classes has a budget. observeSharing sets it.
+	unreadable map[string]string
 }
 
 func (r *Reconciler) observe(ctx context.Context, name string) (observation, error) {
@@ -49,7 +55,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observation, err
 		return observation{}, client.IgnoreNotFound(err)
 	}
 	obs := observation{rollout: &rollout, nodeType: &nodeType}
-	for _, list := range []func(context.Context, *observation) error{r.observeSiblings, r.observeMachines, r.observePools, r.observeTenants} {
+	for _, list := range []func(context.Context, *observation) error{r.observeSiblings, r.observeMachines, r.observePools, r.observeTenants, r.observeSharing} {
 		if err := list(ctx, &obs); err != nil {
 			return obs, err
 		}
@@ -103,10 +109,10 @@ func (r *Reconciler) observeTenants(ctx context.Context, obs *observation) error
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list TenantClusters: %w", err)
 	}
-	obs.blockedByTenants, obs.tenants = map[types.NamespacedName]string{}, map[types.NamespacedName]bool{}
+	obs.blockedByTenants, obs.tenants, obs.clusterUIDs = map[types.NamespacedName]string{}, map[types.NamespacedName]bool{}, map[types.NamespacedName]types.UID{}
 	for i := range list.Items {
 		key := client.ObjectKeyFromObject(&list.Items[i])
-		obs.tenants[key] = true
+		obs.tenants[key], obs.clusterUIDs[key] = true, list.Items[i].Status.ClusterUID
 		if reason := step.NotReadyReason(list.Items[i].Status.Conditions); reason != "" {
 			obs.blockedByTenants[key] = fmt.Sprintf("TenantCluster %s is not Ready: %s", key, reason)
 		}
@@ -135,7 +141,7 @@ func (r *Reconciler) readIsSuperseded(ctx context.Context, obs observation) (isS
 func facts(obs observation, isSuperseded bool, now time.Time) plan.Facts {
 	f := plan.Facts{
 		Now: now, Previous: plan.NewPreviousRollout(obs.previous), Policy: plan.NewPolicy(obs.nodeType.Spec.Rollout), Pools: obs.pools,
-		Machines: make([]plan.Machine, len(obs.machines)),
+		Tenants: obs.sharing, Machines: make([]plan.Machine, len(obs.machines)),
 		Rollout: plan.Rollout{
 			Name: obs.rollout.Name, From: obs.rollout.Spec.Source(), To: obs.rollout.Spec.Target(), Paused: obs.rollout.Spec.Paused,
 			ToStable: obs.nodeType.Status.Stable() == obs.rollout.Spec.Target(), Superseded: isSuperseded, Status: obs.rollout.Status,
@@ -151,7 +157,7 @@ func facts(obs observation, isSuperseded bool, now time.Time) plan.Facts {
 	}
 	for i, m := range obs.machines {
 		f.Machines[i] = plan.NewMachine(obs.rollout.Name, obs.rollout.Spec.Target(), m, now)
-		f.Machines[i].BlockedBy = blockedByNodeType
+		f.Machines[i].BlockedBy, f.Machines[i].Cluster = blockedByNodeType, obs.clusterOf(m)
 		if blockedByNodeType == "" {
 			f.Machines[i].BlockedBy = obs.blockedBy(m)
 		}
@@ -159,7 +165,7 @@ func facts(obs observation, isSuperseded bool, now time.Time) plan.Facts {
 	return f
 }
 
-// blockedBy returns why the Machine's TenantCluster, or its own spec.powerOff, keeps it from being moved; empty: neither does.
+// blockedBy returns why the Machine's TenantCluster, what cannot be read there, or its own spec.powerOff keeps it from being moved; empty: none does.
 func (obs observation) blockedBy(m *v1alpha1.Machine) string {
 	if m.Spec.PowerOff {
 		return fmt.Sprintf("Machine %s/%s is powered off: its spec.powerOff is set", m.Namespace, m.Name)
@@ -168,5 +174,8 @@ func (obs observation) blockedBy(m *v1alpha1.Machine) string {
 	if !obs.tenants[key] {
 		return fmt.Sprintf("TenantCluster %s does not exist", key)
 	}
-	return obs.blockedByTenants[key]
+	if blocked := obs.blockedByTenants[key]; blocked != "" || m.Status.NodeRef == nil {
+		return blocked
+	}
+	return obs.unreadable[obs.clusterOf(m)]
 }

@@ -10,12 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/rand"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,6 +28,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/nodeprovider"
 	"github.com/ingot-dev/ingot/controllers/nodetype"
 	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
+	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/test/management"
 )
@@ -33,6 +36,9 @@ import (
 var server *management.Server
 
 func TestMain(m *testing.M) { os.Exit(management.Main(m, &server)) }
+
+// tenants are the clients of the TenantClusters. The tests of shared clusters give them kubeconfigs.
+var tenants = tenantaccess.New(tenantaccess.Options{Log: logr.Discard(), Scheme: clientgoscheme.Scheme})
 
 // manage runs a manager with the controllers of NodeProviders, NodeTypes, NodePools and Rollouts until the test ends.
 func manage(t *testing.T) {
@@ -49,7 +55,7 @@ func manageAs(t *testing.T, resolve presentation.Resolver) (stop func()) {
 			&nodeprovider.Reconciler{Client: c, Recorder: mgr.GetEventRecorder("nodeprovider"), Clock: real, CheckBoot: func(context.Context, v1alpha1.NetbootSpec) error { return nil }},
 			&nodetype.Reconciler{Client: c, APIReader: direct, Recorder: mgr.GetEventRecorder("nodetype"), Clock: real, Resolve: resolve},
 			&nodepool.Reconciler{Client: c, APIReader: direct, Recorder: mgr.GetEventRecorder("nodepool"), Clock: real, Suffix: func() string { return rand.String(5) }},
-			&Reconciler{Client: c, APIReader: direct, Recorder: mgr.GetEventRecorder("rollout"), Clock: real},
+			&Reconciler{Client: c, APIReader: direct, Tenants: tenants, Recorder: mgr.GetEventRecorder("rollout"), Clock: real},
 		} {
 			if err := controller.SetupWithManager(mgr); err != nil {
 				return err
@@ -234,11 +240,12 @@ func (h *hall) live(m *v1alpha1.Machine, wanted v1alpha1.RenderedRevision) {
 	case wanted.IsZero() || h.isFull && s.HostRef == nil:
 	case s.Installed() != wanted:
 		s.Revision, s.Rendering, s.Phase, s.Conditions = wanted.Revision, wanted.Rendering, v1alpha1.MachineProvisioning, condition(metav1.ConditionFalse, v1alpha1.ReasonProvisioning)
-		s.HostRef = &v1alpha1.NamespacedReference{Namespace: h.name, Name: "host-" + m.Name}
+		s.NodeRef, s.HostRef = nil, &v1alpha1.NamespacedReference{Namespace: h.name, Name: "host-" + m.Name}
 	case h.bad != "" && wanted.Revision == h.bad || m.Name == h.dead:
 		s.Phase, s.Conditions = v1alpha1.MachineJoining, condition(metav1.ConditionFalse, v1alpha1.ReasonJoinTimedOut)
 	default:
 		s.Phase, s.Conditions = v1alpha1.MachineReady, condition(metav1.ConditionTrue, v1alpha1.ReasonReady)
+		s.NodeRef = &v1alpha1.NodeReference{Name: h.node(m.Name), UID: m.UID}
 	}
 }
 

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,22 +20,28 @@ import (
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
-// batchDelay delays reconciles after changes of Machines, NodePools and TenantClusters, so that many changes cause one reconcile.
+// batchDelay delays reconciles after changes of Machines, NodePools, TenantClusters, Entitlements and of what is in use, so that many changes cause one reconcile.
 const batchDelay = 200 * time.Millisecond
 
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.For(&v1alpha1.Rollout{}, builder.WithPredicates(isNotFinal)).
 		// A Rollout waits for the one before it, and ends when a newer one is made.
 		Watches(&v1alpha1.Rollout{}, r.enqueueActiveRollouts(0, func(o client.Object) string { return o.(*v1alpha1.Rollout).Spec.NodeTypeRef.Name }), builder.WithPredicates(phaseChanged)).
+		// What one Rollout takes away from a tenant, another one may not.
+		Watches(&v1alpha1.Rollout{}, r.enqueueActiveRollouts(batchDelay, ofAll), builder.WithPredicates(inUseChanged)).
+		Watches(&v1alpha1.Entitlement{}, r.enqueueActiveRollouts(batchDelay, ofAll), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.NodeType{}, r.enqueueActiveRollouts(0, client.Object.GetName), builder.WithPredicates(nodeTypeChanged)).
 		Watches(&v1alpha1.NodePool{}, r.enqueueActiveRollouts(batchDelay, func(o client.Object) string { return o.(*v1alpha1.NodePool).Spec.NodeTypeRef.Name }),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.TenantCluster{}, r.enqueueActiveRollouts(batchDelay, func(client.Object) string { return "" }), builder.WithPredicates(tenantChanged)).
+		Watches(&v1alpha1.TenantCluster{}, r.enqueueActiveRollouts(batchDelay, ofAll), builder.WithPredicates(tenantChanged)).
 		Watches(&v1alpha1.Machine{}, r.enqueueActiveRollouts(0, nodeTypeOf), builder.WithPredicates(specRevisionChanged)).
 		Watches(&v1alpha1.Machine{}, r.enqueueActiveRollouts(batchDelay, nodeTypeOf), builder.WithPredicates(machineChanged))
 }
 
 func nodeTypeOf(o client.Object) string { return o.(*v1alpha1.Machine).Spec.NodeTypeRef.Name }
+
+// ofAll has the Rollouts of all NodeTypes enqueued.
+func ofAll(client.Object) string { return "" }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
@@ -69,6 +76,10 @@ var isNotFinal = predicate.NewPredicateFuncs(func(o client.Object) bool {
 })
 
 var phaseChanged = step.OnUpdate(func(before, after *v1alpha1.Rollout) bool { return before.Status.Phase != after.Status.Phase })
+
+var inUseChanged = step.OnUpdate(func(before, after *v1alpha1.Rollout) bool {
+	return !slices.Equal(before.Status.InUse, after.Status.InUse)
+})
 
 // nodeTypeChanged leaves out the counts of hosts and Machines. A revision is compared with its rendering: a refresh changes only
 // the rendering, and a Rollout that is not enqueued for it would wait until the cache is synced again.

@@ -25,6 +25,9 @@ func TestUpdatesThatEnqueueARollout(t *testing.T) {
 		change(&status)
 		return &v1alpha1.Machine{Status: status}
 	}
+	inUse := func(devices int32) *v1alpha1.Rollout {
+		return &v1alpha1.Rollout{Status: v1alpha1.RolloutStatus{InUse: []v1alpha1.DevicesInUse{{Machine: "research/a", DeviceClass: "legal-h100", Devices: devices}}}}
+	}
 	sameNodeType, sameMachine := nodeType(func(*v1alpha1.NodeTypeStatus) {}), machine(func(*v1alpha1.MachineStatus) {})
 	for name, c := range map[string]struct {
 		predicate     predicate.Predicate
@@ -41,6 +44,8 @@ func TestUpdatesThatEnqueueARollout(t *testing.T) {
 		}), true},
 		"the Machine's installation progresses": {machineChanged, sameMachine, machine(func(s *v1alpha1.MachineStatus) { s.Progress = &v1alpha1.Progress{DoneBytes: 1} }), false},
 		"another revision is installed":         {machineChanged, sameMachine, machine(func(s *v1alpha1.MachineStatus) { s.Revision = "h100-b" }), true},
+		"other devices are in use":              {inUseChanged, inUse(1), inUse(2), true},
+		"the same devices are in use":           {inUseChanged, inUse(1), inUse(1), false},
 		"another rendering is installed":        {machineChanged, sameMachine, machine(func(s *v1alpha1.MachineStatus) { s.Rendering = "h100-a-2" }), true},
 	} {
 		if got := c.predicate.Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}); got != c.want {

@@ -54,7 +54,8 @@ func TestReconcilersNameTheirDependenciesAlike(t *testing.T) {
 
 // callsNoTenant are the controllers that have the registry and send no request to a tenant, each with the reason.
 var callsNoTenant = map[string]string{
-	"controllers/tenant": "it gives the kubeconfigs to the registry, which probes the tenants in goroutines of its own",
+	"controllers/tenant":  "it gives the kubeconfigs to the registry, which probes the tenants in goroutines of its own",
+	"controllers/rollout": "it reads claims, which the registry watches in goroutines of its own",
 }
 
 // TestControllersThatCallTenantsShareTheirWorkers: without tenantaccess.Shares the reconciles of one slow tenant occupy all workers.

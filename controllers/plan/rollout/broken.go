@@ -165,9 +165,9 @@ func (p *planner) hasUnproven(m *Machine) bool {
 	return !m.Installed.IsZero() && m.Installed != from || !m.Desired.IsZero() && m.Desired != from
 }
 
-// compareUnready orders Machines that are not broken first, then by pool and name.
+// compareUnready orders Machines that wait for no tenant first, then those that are not broken, then by pool and name.
 func (p *planner) compareUnready(a, b *Machine) int {
-	return cmp.Or(compareTrueFirst(!p.guards.isBroken(a), !p.guards.isBroken(b)), compareByName(a, b))
+	return cmp.Or(compareTrueFirst(p.guards.hasTenantRoom(p, a), p.guards.hasTenantRoom(p, b)), compareTrueFirst(!p.guards.isBroken(a), !p.guards.isBroken(b)), compareByName(a, b))
 }
 
 // compareDown orders broken Machines first, those without a host last, and then by pool and name.

@@ -49,6 +49,17 @@
 // pass. A Machine that recovers no longer counts, but a stopped rollout continues only when a person pauses and
 // resumes it.
 //
+// # Tenants
+//
+// In a cluster that tenants share, claims hold devices of the nodes. Before a Machine is started, status.inUse counts them by DeviceClass, also for one that
+// is down and whose pods still run. The counts are never lowered while the Machine is on its way, because claims leave with the pods of a node that is
+// drained. A Rollout takes them over from the one before it.
+//
+// A class with a maxUnavailable has a budget beside those of the NodeType and the NodePool: a Machine is chosen, and then started, only if the devices that
+// are held on its node now, those in status.inUse, and those in use in Rollouts of other NodeTypes do not exceed it. Two Rollouts that each choose a Machine
+// before they see the other one's would wait for each other; the one with the lower name then goes first. While the claims cannot be read, a Machine with a
+// node is blocked.
+//
 // # Terms
 //
 //   - to label: to set the label v1alpha1.LabelRollout of a Machine to the name of the Rollout. Messages say "to mark".

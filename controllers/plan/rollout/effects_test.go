@@ -45,6 +45,7 @@ func (w *world) facts(r *rollout, observed record) Facts {
 			o.BlockedBy = "its cluster does not answer"
 		}
 		f.Machines = append(f.Machines, o.Machine)
+		w.addHeld(&f, &o)
 	}
 	return f
 }
@@ -85,6 +86,7 @@ func (w *world) writeStatus(r *rollout, rv int, status v1alpha1.RolloutStatus) r
 			return // a conflict
 		}
 		r.Status = status
+		w.giveUp(status)
 		w.logf("%s: %s in progress %v canary %v %s", r.Name, status.Phase, status.InProgress, status.Canary, status.StoppedBy)
 		w.recordRollout(r)
 	}}
@@ -101,6 +103,7 @@ func (w *world) startMachine(r *rollout, key types.NamespacedName) request {
 			return // a conflict
 		}
 		served := !isUnavailable(&m.Machine)
+		m.lost = max(m.lost, m.held)
 		m.wasBroken = m.Claimed && !m.Ready && m.FailureReason != ""
 		// The reason is about an earlier generation until the Machine's controller has observed this one.
 		m.Desired, m.label, m.FailureReason = to, name, ""
@@ -184,6 +187,7 @@ func (w *world) step() {
 	default:
 		w.disturb()
 	}
+	w.changeClaims()
 	if w.held > 0 {
 		w.held--
 	} else if len(w.pending) > 0 && w.rng.IntN(4) == 0 {
@@ -231,6 +235,9 @@ func (w *world) followMessages(r *rollout) {
 	if paused := r.Status.Phase == v1alpha1.RolloutStopped; paused != r.Paused {
 		r.Paused = paused
 		w.recordRollout(r)
+	}
+	if r.says("the tenant frees claims there") {
+		w.freeClaims()
 	}
 	for _, m := range w.machines {
 		m.isWithoutHost = m.isWithoutHost && !asksForHost(r)

@@ -28,6 +28,8 @@ type Facts struct {
 	Machines []Machine
 	// Pools are the NodePools of the NodeType.
 	Pools map[types.NamespacedName]Pool
+	// Tenants are those that share the clusters of the Machines.
+	Tenants Tenants
 }
 
 // Rollout is the Rollout whose next step is decided.
@@ -57,6 +59,8 @@ type PreviousRollout struct {
 	InProgress []string
 	// BrokenBefore is its status.brokenBefore.
 	BrokenBefore []string
+	// InUse is its status.inUse.
+	InUse []v1alpha1.DevicesInUse
 	// Done is true if its phase is Done: its target was proven, so a Machine that is down is not down because of that target.
 	Done bool
 }
@@ -108,6 +112,8 @@ type Machine struct {
 	// BlockedBy says why the Machine may not be rolled now: its TenantCluster or its NodeType is not Ready, or it is powered off. Empty: it may.
 	// The caller sets it.
 	BlockedBy string
+	// Cluster identifies the shared cluster that the Machine is for, and Node is the name of its node there; empty: none. The caller sets Cluster.
+	Cluster, Node string
 }
 
 // EventAction is the action of all events about Rollouts.
@@ -184,7 +190,7 @@ func NewPreviousRollout(r *v1alpha1.Rollout) *PreviousRollout {
 	}
 	return &PreviousRollout{
 		Name: r.Name, Settled: r.Status.Phase.IsFinal(), InProgress: slices.Concat(r.Status.InProgress, r.Status.HandedOver), BrokenBefore: r.Status.BrokenBefore,
-		Done: r.Status.Phase == v1alpha1.RolloutDone,
+		InUse: r.Status.InUse, Done: r.Status.Phase == v1alpha1.RolloutDone,
 	}
 }
 
@@ -221,7 +227,7 @@ func DesiredRevision(m *v1alpha1.Machine, target v1alpha1.RenderedRevision) v1al
 }
 
 // NewMachine returns what the planner of the Rollout with that name and target needs to know of a Machine. It leaves
-// BlockedBy empty.
+// BlockedBy and Cluster empty.
 func NewMachine(rollout string, target v1alpha1.RenderedRevision, m *v1alpha1.Machine, now time.Time) Machine {
 	out := Machine{
 		Namespace: m.Namespace, Name: m.Name, Labeled: m.Labels[v1alpha1.LabelRollout] == rollout,
@@ -231,6 +237,9 @@ func NewMachine(rollout string, target v1alpha1.RenderedRevision, m *v1alpha1.Ma
 	}
 	if pool := v1alpha1.NodePoolOf(m); pool != "" {
 		out.Pool = types.NamespacedName{Namespace: m.Namespace, Name: pool}
+	}
+	if m.Status.NodeRef != nil {
+		out.Node = m.Status.NodeRef.Name
 	}
 	if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); c != nil && c.Status == metav1.ConditionTrue {
 		out.Ready, out.ReadySince = true, c.LastTransitionTime.Time

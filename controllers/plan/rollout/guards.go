@@ -8,8 +8,8 @@ import (
 )
 
 // guards are the questions that the safety of a rollout depends on, each in one place. They are fields of a struct so that a test
-// can replace each of them in turn by one that guards nothing, and expect the harm that its comment describes. Two of them,
-// mustCountInProgress and mustRecheckBudget, are always true in production and exist only so that the test can remove them. In
+// can replace each of them in turn by one that guards nothing, and expect the harm that its comment describes. Three of them,
+// mustCountInProgress, mustRecheckBudget and mustKeepUse, are always true in production and exist only so that the test can remove them. In
 // the examples the NodeType has the Machines a to j, v1 is the revision that they have, v2 the target, and at most 2 may be
 // unavailable.
 type guards struct {
@@ -68,6 +68,20 @@ type guards struct {
 	// writes the status. The next manager has a cache that is older than the start. It does not know of a, so it starts b
 	// and c: 3 Machines are drained.
 	isRecorded func(p *planner, m *Machine) bool
+	// hasTenantRoom reports whether no more devices of a tenant's class than its maxUnavailable would be unavailable if the Machine were moved: those that
+	// claims hold on its node, and those on the nodes that Rollouts have taken away. A node on which no claim holds one is free.
+	//
+	// Without it: a tenant may lose 4 devices at once, and its claims hold 4 on a and 4 on b. The NodeType allows 2 Machines, so both are drained.
+	hasTenantRoom func(p *planner, m *Machine) bool
+	// isUseRecorded reports whether the status as read counts the devices that claims hold on the Machine's node.
+	//
+	// Without it, a start and the counts are sent together: the start of a succeeds, and the manager is killed before it writes the status. When the next
+	// one looks, the claims are gone with the pods. It counts nothing on a, so it starts b: 8 devices of at most 4 are unavailable.
+	isUseRecorded func(p *planner, m *Machine) bool
+	// mustKeepUse reports whether the counts of a Machine that is not back yet stay.
+	//
+	// Without it, they follow the claims: a is drained, its claims are gone, and nothing on it counts. So b is started while a is being installed.
+	mustKeepUse func(p *planner, m *Machine) bool
 	// isInStage reports whether the Machine may be started in the stage of the status as read. A Rollout has two stages: until
 	// the canary has baked only a Machine of the canary may be started, then every Machine may.
 	//
@@ -147,6 +161,9 @@ func realGuards() guards {
 		hasPoolRoom:         budget.hasRoom,
 		mustRecheckBudget:   func() bool { return true },
 		isRecorded:          (*planner).isRecorded,
+		hasTenantRoom:       (*planner).hasTenantRoom,
+		isUseRecorded:       (*planner).isUseRecorded,
+		mustKeepUse:         func(*planner, *Machine) bool { return true },
 		isInStage:           (*planner).isInStage,
 		canProve:            func(m *Machine) bool { return !isUnavailable(m) },
 		canProveUnready:     (*planner).hasUnproven,

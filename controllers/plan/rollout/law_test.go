@@ -59,6 +59,8 @@ func (w *world) checkDecision(r *rollout, f Facts, d Decision) {
 		i := slices.IndexFunc(f.Machines, func(m Machine) bool { return m.key() == key })
 		m := f.Machines[i]
 		w.checkMayStart(f, &m)
+		w.checkUse(f, &m)
+		w.checkDevices(&m)
 		w.checkObservedBudget(f, m)
 		w.checkActualBudget(f, m)
 	}
@@ -216,7 +218,7 @@ func (w *world) checkCanary(f Facts, d Decision) {
 		all, pool := countMachines(&f.Rollout, f.Machines, *m, func(o *Machine) bool {
 			return isUnavailable(o) || o.key() == m.key() || isUnlabeled(o) || slices.Contains(f.Rollout.Status.InProgress, o.key().String())
 		})
-		if all.unavailable <= scaledLimit(f.Policy.MaxUnavailable, all.total) && pool.unavailable <= f.Pools[m.Pool].limit(pool.total) {
+		if w.hasDeviceRoom(f, m) && all.unavailable <= scaledLimit(f.Policy.MaxUnavailable, all.total) && pool.unavailable <= f.Pools[m.Pool].limit(pool.total) {
 			w.violated("choice: %s, which is not Ready, is the canary although %s is Ready and can go", f.Machines[at].Name, m.Name)
 			return
 		}

@@ -136,7 +136,7 @@ func (p *planner) isLost(m *Machine) bool {
 func (p *planner) canAnyGo() bool {
 	return slices.ContainsFunc(p.status.Canary, func(name string) bool {
 		m := p.named[parseName(name)]
-		return p.isUnderWay(m) || p.hasRoomFor(m)
+		return p.isUnderWay(m) || p.canGo(m)
 	})
 }
 
@@ -184,7 +184,7 @@ func (p *planner) compareForCanary(a, b *Machine) int {
 			return 0
 		case p.facts.Rollout.isStarted(m):
 			return 1
-		case p.hasRoomFor(m):
+		case p.canGo(m):
 			return 2
 		default:
 			return 3

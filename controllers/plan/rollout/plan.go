@@ -49,6 +49,12 @@ type planner struct {
 	// isCanaryUnready is true if this decision makes Machines that are not Ready the canary. isCanaryWaiting is true if the canary waits for room.
 	// isCanaryLost is true if every Machine of the canary is deleted or set aside, and none can take its place.
 	isCanaryUnready, isCanaryWaiting, isCanaryLost bool
+	// recordedUse are the devices in status.inUse as read, inUse the entries in the status of the decision, and taken their devices by class.
+	recordedUse map[useKey]int
+	inUse       map[useKey]v1alpha1.DevicesInUse
+	taken       map[Class]int
+	// heldBack are the Machines that wait because of devices that are in use.
+	heldBack []*heldBack
 	// unfinished is how many Machines keep the Rollout from being Done. unfinishedHosts is how many of them have a host.
 	unfinished, unfinishedHosts int
 	// blocked is how many Machines cannot be rolled now. blockedBy says why, of one of them.
@@ -69,6 +75,7 @@ func plan(f Facts, g guards) Decision {
 	p.countUnavailable()
 	p.updateBrokenBefore()
 	p.updateInProgress()
+	p.updateInUse()
 	p.countTargets()
 	if p.mustWaitForPrevious() {
 		p.waitForPrevious()
@@ -127,12 +134,16 @@ func (p *planner) countUnavailable() {
 	p.inProgress, p.forgiven = nameSet(p.status.InProgress), nameSet(p.status.Forgiven)
 	p.inherited = nameSet(p.guards.inheritedNames(p.facts.Previous))
 	p.inheritBroken()
+	p.inheritInUse()
 	p.brokenBefore = nameSet(p.status.BrokenBefore)
 	p.named = make(map[types.NamespacedName]*Machine, len(p.inProgress)+len(p.status.Canary)+len(p.forgiven))
 	for _, list := range [][]string{p.status.InProgress, p.status.Canary, p.status.Forgiven, p.status.BrokenBefore} {
 		for _, name := range list {
 			p.named[parseName(name)] = nil
 		}
+	}
+	for _, use := range p.status.InUse {
+		p.named[parseName(use.Machine)] = nil
 	}
 	for i := range p.facts.Machines {
 		if m := &p.facts.Machines[i]; !m.Deleting {

@@ -64,6 +64,8 @@ func (p *planner) setConditions() {
 	if p.decision.Done {
 		p.decision.RequeueAfter, p.decision.Requeue = 0, false
 	}
+	p.writeInUse()
+	p.setTenantsCondition()
 	ready := metav1.ConditionFalse
 	if p.status.Phase == v1alpha1.RolloutDone {
 		ready = metav1.ConditionTrue
@@ -205,6 +207,9 @@ func (p *planner) blockedByText() string {
 	}
 	if p.blocked > 0 {
 		blockers = append(blockers, fmt.Sprintf("%d wait for their tenant: %s", p.blocked, p.blockedBy))
+	}
+	if text := p.heldBackText(); text != "" {
+		blockers = append(blockers, text)
 	}
 	if len(p.failed) > 0 {
 		blockers = append(blockers, failuresText(p.failed, p.facts.Policy.FailureBudget))

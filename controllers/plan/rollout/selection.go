@@ -83,6 +83,9 @@ func (p *planner) setLimits() {
 	}
 }
 
+// canGo reports whether the budgets of the NodeType, of the Machine's pool and of the tenants on its node have room for it.
+func (p *planner) canGo(m *Machine) bool { return p.hasRoomFor(m) && p.guards.hasTenantRoom(p, m) }
+
 // hasRoomFor reports whether the Machine may be added to those in progress. One that is unavailable already is counted.
 func (p *planner) hasRoomFor(m *Machine) bool { return p.hasRoom(m, p.cost(m)) }
 
@@ -102,7 +105,7 @@ func (p *planner) hasRoom(m *Machine, more int) bool {
 
 // canBecomeUnavailable reports whether the Machine, which is in progress and so counted already, may be started now.
 func (p *planner) canBecomeUnavailable(m *Machine) bool {
-	return p.isDown(m) || !p.guards.mustRecheckBudget() || p.hasRoom(m, 0)
+	return !p.guards.mustRecheckBudget() || p.guards.hasTenantRoom(p, m) && (p.isDown(m) || p.hasRoom(m, 0))
 }
 
 // recordExhausted records which budgets have no room for that many more, so that a Machine waits to be moved.
@@ -111,6 +114,7 @@ func (p *planner) recordExhausted(m *Machine, more int) {
 	if b := p.budgetOfPool(m); b != nil && !b.hasRoom(more) {
 		b.isExhausted = true
 	}
+	p.recordHeldBack(m)
 }
 
 // firstMachines keeps the first of the Machines that are offered, in an order: the same as sorting all and cutting.
@@ -165,6 +169,10 @@ func (p *planner) startNext() {
 	switch {
 	case len(p.status.InProgress) >= maxInProgress:
 		down = nil
+	case down != nil && p.hasHeldDevices(down):
+		// It takes devices away although it is down: they are counted before it is started.
+		p.addInProgress(down)
+		down = nil
 	case down == nil && up != nil && !p.hasUnstarted():
 		p.addInProgress(up)
 	}
@@ -186,7 +194,9 @@ func (p *planner) nextCandidates() (nextDown, nextUp *Machine) {
 	down, up := firstMachines{limit: 1, compare: p.compareDown}, firstMachines{limit: 1, compare: p.compareUp}
 	offer := func(m *Machine) {
 		switch {
-		case !p.isCandidate(m):
+		case !p.isCandidate(m) || !p.canRecordUse(m):
+		case !p.guards.hasTenantRoom(p, m):
+			p.recordHeldBack(m)
 		case p.isDown(m):
 			down.offer(m)
 		case p.hasRoomFor(m):
@@ -218,15 +228,17 @@ func (f *firstMachines) first() *Machine {
 }
 
 // hasUnstarted reports whether a Machine in status.inProgress is not observed as started. The next one is added only after
-// that: if several were added and the budget then became smaller, together they could exceed it, and none could start.
+// that: if several were added and the budget then became smaller, together they could exceed it, and none could start. One that waits for a tenant
+// keeps nobody from going.
 func (p *planner) hasUnstarted() bool {
 	return slices.ContainsFunc(p.status.InProgress, func(name string) bool {
 		m := p.named[parseName(name)]
-		return m != nil && !p.facts.Rollout.isStarted(m)
+		return m != nil && !p.facts.Rollout.isStarted(m) && p.guards.hasTenantRoom(p, m)
 	})
 }
 
-// addInProgress adds a Machine that is not down to status.inProgress, which makes it count as unavailable.
+// addInProgress adds a Machine to status.inProgress that is not down, or on whose node claims hold devices. That makes it count as unavailable, and its
+// devices as in use.
 func (p *planner) addInProgress(m *Machine) {
 	p.typeBudget.unavailable += p.cost(m)
 	if b := p.budgetOfPool(m); b != nil {
@@ -235,7 +247,12 @@ func (p *planner) addInProgress(m *Machine) {
 	p.forgetBroken(m)
 	p.inProgress[m.key()], p.named[m.key()] = true, m
 	p.status.InProgress = append(p.status.InProgress, m.key().String())
-	p.addStartToHistory(m, p.budgetText(m))
+	p.recordUse(m)
+	reason := p.budgetText(m)
+	if p.isDown(m) {
+		reason = "it is not Ready"
+	}
+	p.addStartToHistory(m, reason+p.inUseText(m))
 	p.decision.Requeue = true
 }
 
@@ -274,5 +291,5 @@ func (p *planner) start(down *Machine) {
 
 // canStart reports whether a Machine in status.inProgress can be started now.
 func (p *planner) canStart(m *Machine) bool {
-	return !p.facts.Rollout.isStarted(m) && p.guards.isRecorded(p, m) && p.guards.canRoll(m) && p.guards.isInStage(p, m) && p.canBecomeUnavailable(m)
+	return !p.facts.Rollout.isStarted(m) && p.guards.isRecorded(p, m) && p.guards.isUseRecorded(p, m) && p.guards.canRoll(m) && p.guards.isInStage(p, m) && p.canBecomeUnavailable(m)
 }

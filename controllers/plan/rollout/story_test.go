@@ -39,8 +39,10 @@ type story struct {
 	pool int
 	// behaviors are by Machine and revision; a Machine without one drains for 2 minutes and installs for 13.
 	behaviors map[string]simulation.Behavior
-	schedule  func(*simulation.Simulation)
-	ends      v1alpha1.RolloutPhase
+	// devices are the budgets of tenants' classes.
+	devices  map[string]int
+	schedule func(*simulation.Simulation)
+	ends     v1alpha1.RolloutPhase
 }
 
 var checkFailed = simulation.Behavior{Drain: 2 * time.Minute, Install: 28 * time.Minute, FailureReason: v1alpha1.ReasonValidationTimedOut, WaitingFor: "nvidia.com/gpu: 7 of 8"}
@@ -239,6 +241,22 @@ var stories = []story{
 		ends: v1alpha1.RolloutDone,
 	},
 	{
+		file: "tenants-devices", about: "A tenant may lose 4 devices at once. The canary is a Machine on which it holds none; two Machines with 3 devices each go one after the other although two may be unavailable; one with 8 waits until the tenant frees them.",
+		devices: map[string]int{"legal-ai-h200": 4},
+		schedule: func(sim *simulation.Simulation) {
+			sim.HoldDevices(named("inference/serving-1"), "legal-ai-h200", 8)
+			sim.HoldDevices(named("research/training-1"), "legal-ai-h200", 3)
+			sim.HoldDevices(named("research/training-2"), "legal-ai-h200", 3)
+			sim.HoldDevices(named("research/training-3"), "lab-h200", 8)
+			sim.Schedule(27*time.Minute, func() { sim.ShowMessage() })
+			sim.Schedule(4*time.Hour, func() {
+				sim.ShowMessage()
+				sim.HoldDevices(named("inference/serving-1"), "legal-ai-h200", 0)
+			})
+		},
+		ends: v1alpha1.RolloutDone,
+	},
+	{
 		file: "drain-times-out", about: "A PodDisruptionBudget lets nobody leave the canary, which stops the rollout. It is set back, and the Machine keeps its pods.",
 		behaviors: map[string]simulation.Behavior{"*/v2": {Drain: 30 * time.Minute, FailureReason: v1alpha1.ReasonDrainTimedOut, WaitingFor: "1 pod to leave: default/db-0"}},
 		schedule:  func(sim *simulation.Simulation) { sim.Schedule(time.Hour, func() { sim.SetTarget("v1") }) },
@@ -257,7 +275,7 @@ func (s story) simulation() *simulation.Simulation {
 	}
 	sim := simulation.New(simulation.Config{
 		Start: begin, Stable: "v1", Policy: policy,
-		Pools: map[types.NamespacedName]rollout.Pool{training: {MaxUnavailable: &two}, serving: {MaxUnavailable: &limit}},
+		Pools: map[types.NamespacedName]rollout.Pool{training: {MaxUnavailable: &two}, serving: {MaxUnavailable: &limit}}, MaxUnavailable: s.devices,
 		Behavior: func(machine types.NamespacedName, revision string) simulation.Behavior {
 			for _, name := range []string{machine.String() + "/" + revision, "*/" + revision} {
 				if c, found := s.behaviors[name]; found {

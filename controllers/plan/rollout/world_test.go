@@ -37,6 +37,8 @@ type object struct {
 	rv     int
 	label  string
 	isGone bool
+	// held are the devices that claims hold on its node.
+	held int
 }
 
 // machine is the actual state of a Machine.
@@ -53,6 +55,8 @@ type machine struct {
 	isWithoutHost bool
 	// due is when its current step ends.
 	due time.Time
+	// lost are the devices that were held on its node when a Rollout took it away, until it is back or given up.
+	lost int
 }
 
 // record is a Rollout in the API server.
@@ -98,6 +102,9 @@ type world struct {
 	isPerfect bool
 	// isNeglected is true if nobody mends what was broken before, unless the Rollout says that it has no room because of that.
 	isNeglected bool
+	// tenants makes the claims of tenants; nil: no cluster is shared. Of their class deviceLimit may be unavailable.
+	tenants     *rand.Rand
+	deviceLimit int
 	starts      int
 	violations  []string
 	trace       func(string, ...any)
@@ -118,6 +125,10 @@ func newWorld(seed uint64, g guards) *world {
 	hasRoomForAll := seed%16 == 0 // so that many can fail
 	if hasRoomForAll {
 		w.policy.MaxUnavailable = intstr.FromString("100%")
+	}
+	if seed%3 == 0 {
+		w.tenants = rand.New(rand.NewPCG(seed, 12))
+		w.deviceLimit = 1 + w.tenants.IntN(5)
 	}
 	for _, name := range poolNames {
 		var p Pool
@@ -235,10 +246,11 @@ func (w *world) advance(m *machine) {
 	switch {
 	case m.isGone:
 	case m.Deleting:
-		m.isGone, m.Ready = true, false
+		m.isGone, m.Ready, m.lost = true, false, 0
 	case !m.Desired.IsZero() && m.Claimed && m.Desired != m.Installed && m.Phase != v1alpha1.MachineDraining && m.Phase != v1alpha1.MachinePending:
 		m.Phase, m.Ready, m.FailureReason = v1alpha1.MachineDraining, false, ""
 		m.due = w.now.Add(time.Duration(w.rng.IntN(10)) * time.Minute)
+		w.evict(m)
 	case w.now.Before(m.due):
 	case m.isWithoutHost:
 		m.isWithoutHost = !w.isChaotic || w.rng.IntN(20) > 0
@@ -251,14 +263,14 @@ func (w *world) advance(m *machine) {
 	case m.Phase == v1alpha1.MachineDraining && w.isChaotic && w.rng.IntN(20) == 0:
 		m.FailureReason = v1alpha1.ReasonDrainTimedOut
 	case m.Phase == v1alpha1.MachineDraining:
-		m.Phase, m.Installed, m.FailureReason = v1alpha1.MachineProvisioning, m.Desired, ""
+		m.Phase, m.Installed, m.FailureReason, m.held = v1alpha1.MachineProvisioning, m.Desired, "", 0
 		m.due = w.now.Add(time.Duration(5+w.rng.IntN(20)) * time.Minute)
 	case m.Ready:
 	case m.isBroken || w.isChaotic && w.rng.IntN(8) == 0 || w.isBad(m.Installed):
 		m.Phase, m.FailureReason = v1alpha1.MachineValidating, v1alpha1.ReasonValidationTimedOut
 	default:
 		m.Phase, m.Ready, m.ReadySince, m.FailureReason, m.isMadeUnavailable = v1alpha1.MachineReady, true, w.now, "", false
-		m.wasBroken = false
+		m.wasBroken, m.lost = false, 0
 	}
 	if m.object != before {
 		w.logf("%s: %s %s wants %q ready=%t failed=%q gone=%t", m.Name, m.Phase, m.Installed, m.Desired, m.Ready, m.FailureReason, m.isGone)

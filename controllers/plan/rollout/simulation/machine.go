@@ -21,6 +21,8 @@ type machine struct {
 	// due is when its next step ends; zero: it stays as it is.
 	due    time.Time
 	isGone bool
+	// held are the devices that claims hold on its node, by DeviceClass.
+	held map[string]int
 }
 
 // AddMachine adds a Machine that is Ready with the stable revision.
@@ -133,7 +135,7 @@ func (s *Simulation) finishDrain(m *machine) {
 		s.fail(m)
 		return
 	}
-	m.Phase, m.Installed = v1alpha1.MachineProvisioning, m.Desired
+	m.Phase, m.Installed, m.held = v1alpha1.MachineProvisioning, m.Desired, nil
 	m.due = s.now.Add(m.behavior.Install)
 }
 

@@ -36,6 +36,8 @@ type Config struct {
 	// Policy is the rollout policy of the NodeType. Pools are its NodePools.
 	Policy rollout.Policy
 	Pools  map[types.NamespacedName]rollout.Pool
+	// MaxUnavailable are the budgets of tenants' classes of devices, by DeviceClass.
+	MaxUnavailable map[string]int
 	// Behavior returns what the Machine does when it is moved to the revision.
 	Behavior func(machine types.NamespacedName, revision string) Behavior
 }
@@ -187,7 +189,7 @@ func (s *Simulation) reconcile(i int) {
 	}
 	d := rollout.Plan(s.facts(i))
 	added := newEntries(r.Status.History, d.Status.History)
-	if r.Status.Phase != d.Status.Phase || !slices.EqualFunc(lists(r.Status), lists(d.Status), slices.Equal) || len(added) > 0 {
+	if r.Status.Phase != d.Status.Phase || !slices.EqualFunc(lists(r.Status), lists(d.Status), slices.Equal) || !slices.Equal(r.Status.InUse, d.Status.InUse) || len(added) > 0 {
 		s.hasChanged = true
 	}
 	for _, e := range added {
@@ -253,8 +255,10 @@ func (s *Simulation) facts(i int) rollout.Facts {
 	for _, m := range s.machines {
 		observed := m.Machine
 		observed.Labeled = m.label == r.Name
+		observed.Cluster, observed.Node = sharedCluster, "node-"+m.Name
 		f.Machines = append(f.Machines, observed)
 	}
+	f.Tenants = s.tenants()
 	return f
 }
 

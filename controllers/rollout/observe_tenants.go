@@ -1,0 +1,169 @@
+package rollout
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/entitlement"
+	plan "github.com/ingot-dev/ingot/controllers/plan/rollout"
+	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+)
+
+// clusterOf returns what identifies the cluster that a Machine is for. Two TenantClusters may be one cluster.
+func (obs *observation) clusterOf(m *v1alpha1.Machine) string {
+	return obs.clusterNamed(types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.TenantClusterRef.Name})
+}
+
+func (obs *observation) clusterNamed(tenant types.NamespacedName) string {
+	return cmp.Or(string(obs.clusterUIDs[tenant]), tenant.String())
+}
+
+// observeSharing reads what tenants hold on the nodes of the Machines. Only the claims of clusters that have an Entitlement are read.
+func (r *Reconciler) observeSharing(ctx context.Context, obs *observation) error {
+	var list v1alpha1.EntitlementList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list Entitlements: %w", err)
+	}
+	shared := map[string][]v1alpha1.Entitlement{}
+	for i := range list.Items {
+		e := &list.Items[i]
+		cluster := obs.clusterNamed(types.NamespacedName{Namespace: e.Namespace, Name: e.Spec.TenantClusterRef.Name})
+		shared[cluster] = append(shared[cluster], *e)
+	}
+	if len(shared) == 0 {
+		return nil
+	}
+	obs.sharing = plan.Tenants{Held: map[types.NamespacedName][]plan.Held{}, Budgets: map[plan.Class]plan.DeviceBudget{}}
+	obs.unreadable = map[string]string{}
+	for cluster, nodes := range obs.nodesByCluster() {
+		if len(shared[cluster]) > 0 {
+			r.observeCluster(ctx, obs, cluster, nodes, entitlement.Budgets(shared[cluster]))
+		}
+	}
+	if len(obs.sharing.Budgets) == 0 {
+		return nil
+	}
+	return r.observeElsewhere(ctx, obs)
+}
+
+// nodesByCluster returns the Machines that have a node, by their cluster.
+func (obs *observation) nodesByCluster() map[string][]*v1alpha1.Machine {
+	out := map[string][]*v1alpha1.Machine{}
+	for _, m := range obs.machines {
+		if m.Status.NodeRef != nil {
+			cluster := obs.clusterOf(m)
+			out[cluster] = append(out[cluster], m)
+		}
+	}
+	return out
+}
+
+// observeCluster reads what claims hold on the nodes of one shared cluster. Where that cannot be read, it is unknown: Machines wait only where a class has a
+// budget.
+func (r *Reconciler) observeCluster(ctx context.Context, obs *observation, cluster string, nodes []*v1alpha1.Machine, budgets map[string]entitlement.Budget) {
+	for class, b := range budgets {
+		obs.sharing.Budgets[plan.Class{Cluster: cluster, Name: class}] = plan.DeviceBudget{Limit: b.Devices, Entitlement: b.Entitlement}
+	}
+	tenant := types.NamespacedName{Namespace: nodes[0].Namespace, Name: nodes[0].Spec.TenantClusterRef.Name}
+	claims, err := r.readClaims(ctx, tenant)
+	if err != nil {
+		if len(budgets) > 0 {
+			obs.unreadable[cluster] = fmt.Sprintf("the claims of TenantCluster %s cannot be read, and a class of an Entitlement there has a maxUnavailable: %s", tenant, tenantaccess.Printable(err.Error()))
+			obs.sharing.Unreadable = max(obs.sharing.Unreadable, obs.unreadable[cluster])
+		}
+		return
+	}
+	held := entitlement.HeldOnNodes(claims)
+	for _, m := range nodes {
+		if classes := held[m.Status.NodeRef.Name]; len(classes) > 0 {
+			obs.sharing.Held[client.ObjectKeyFromObject(m)] = heldByClass(classes)
+		}
+	}
+}
+
+func heldByClass(classes map[string]entitlement.Held) []plan.Held {
+	out := make([]plan.Held, 0, len(classes))
+	for class, h := range classes {
+		out = append(out, plan.Held{DeviceClass: class, Devices: h.Devices, Claims: h.Claims})
+	}
+	slices.SortFunc(out, func(a, b plan.Held) int { return cmp.Compare(a.DeviceClass, b.DeviceClass) })
+	return out
+}
+
+// readClaims returns the claims of a TenantCluster.
+func (r *Reconciler) readClaims(ctx context.Context, tenant types.NamespacedName) ([]resourcev1.ResourceClaim, error) {
+	access, err := r.Tenants.For(tenant)
+	if err != nil {
+		return nil, err
+	}
+	if !access.SlicesServed {
+		return nil, errors.New("its API server does not serve resource.k8s.io/v1: expected is Kubernetes 1.34 or later")
+	}
+	claims, err := listClaims(ctx, access)
+	if apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("an administrator of the shared cluster applies what ingot tenant add --entitlements --tenant-side prints: %w", err)
+	}
+	return claims, err
+}
+
+// pageSize is how many claims one answer has.
+const pageSize = 200
+
+// listClaims reads the claims of a shared cluster, page by page.
+func listClaims(ctx context.Context, access *tenantaccess.Access) ([]resourcev1.ResourceClaim, error) {
+	var claims []resourcev1.ResourceClaim
+	next := ""
+	for {
+		var page resourcev1.ResourceClaimList
+		if err := access.Client.List(ctx, &page, client.Limit(pageSize), client.Continue(next)); err != nil {
+			return nil, err
+		}
+		claims = append(claims, page.Items...)
+		if next = page.Continue; next == "" {
+			return claims, nil
+		}
+	}
+}
+
+// observeElsewhere reads what Rollouts of other NodeTypes take away. Each of them is read with this controller's own last write of it, which the list may lack.
+//
+// Without that: an image is changed that two NodeTypes have. Both Rollouts choose a Machine in the same moment, and neither sees the other one's.
+func (r *Reconciler) observeElsewhere(ctx context.Context, obs *observation) error {
+	var list v1alpha1.RolloutList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list Rollouts: %w", err)
+	}
+	rollouts := make([]v1alpha1.Rollout, 0, len(list.Items))
+	for i := range list.Items {
+		current := list.Items[i]
+		if !current.Status.Phase.IsFinal() && current.Spec.NodeTypeRef.Name != obs.nodeType.Name {
+			err := r.Client.Get(ctx, client.ObjectKeyFromObject(&list.Items[i]), &current)
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("read Rollout %s: %w", list.Items[i].Name, err)
+			}
+		}
+		rollouts = append(rollouts, current)
+	}
+	var machines v1alpha1.MachineList
+	if err := r.Client.List(ctx, &machines, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list Machines: %w", err)
+	}
+	byName := make(map[types.NamespacedName]*v1alpha1.Machine, len(machines.Items))
+	for i := range machines.Items {
+		byName[client.ObjectKeyFromObject(&machines.Items[i])] = &machines.Items[i]
+	}
+	obs.sharing.Elsewhere = plan.NewElsewhere(obs.rollout.Name, obs.nodeType.Name, rollouts, byName, obs.clusterOf)
+	return nil
+}
