@@ -21,7 +21,7 @@ import (
 // subcommands returns the commands that act on the rollouts of a cluster.
 func subcommands() []*cobra.Command {
 	return []*cobra.Command{
-		newCommand("status [NODETYPE|ROLLOUT]", "Show rollouts; with a NodeType its latest, with a Rollout that one, with its history", cobra.MaximumNArgs(1), showStatus),
+		newStatusCommand(),
 		newCommand("history NODETYPE", "Show the revisions and renderings that are kept, and what undo can go back to", cobra.ExactArgs(1), showHistory),
 		newCommand("pause NODETYPE", "Start no further Machine", cobra.ExactArgs(1), pause),
 		newCommand("resume NODETYPE", "Go on, also after a stop; failures so far are forgiven", cobra.ExactArgs(1), resume),
@@ -35,6 +35,8 @@ type session struct {
 	client client.Client
 	out    io.Writer
 	json   bool
+	// shared is the kubeconfig file of a cluster that tenants share; empty: none is given.
+	shared string
 	// pollInterval is the pause between two requests for the state of a rollout.
 	pollInterval time.Duration
 }

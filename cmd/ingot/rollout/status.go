@@ -29,6 +29,8 @@ func showStatus(ctx context.Context, s session, args []string) error {
 		all = matching
 	}
 	switch {
+	case s.shared != "":
+		return s.showHolders(ctx, all)
 	case s.json:
 		return s.printJSON(all)
 	case len(all) == 0:
@@ -138,6 +140,7 @@ func rolloutText(r *v1alpha1.Rollout) string {
 			fmt.Fprintf(&b, "  %-10s %s\n", list.title, strings.Join(list.names, ", "))
 		}
 	}
+	writeInUse(&b, r)
 	if r.Status.StoppedBy != "" && !r.Status.Phase.IsFinal() {
 		fmt.Fprintf(&b, "  stopped by %s\n", r.Status.StoppedBy)
 		fmt.Fprintf(&b, "  next       ingot why MACHINE; then ingot rollout undo %s, or ingot rollout resume %s\n", r.Spec.NodeTypeRef.Name, r.Spec.NodeTypeRef.Name)
