@@ -29,7 +29,7 @@ type Instance struct {
 
 // measuredMiB has the memory of instances of an H100 with 80 GB by their slots, as NVML says it. Others are their share of the model's memory,
 // of which the driver keeps a little.
-var measuredMiB = map[int]int64{1: 9984, 8: 81152}
+var measuredMiB = map[int]int64{1: 9984, 2: 20096, 4: 40448, 8: 81152}
 
 // MemoryMiB returns the memory of the instance.
 func (i Instance) MemoryMiB(of Model) int64 {

@@ -32,6 +32,7 @@ func (h Host) dynamicContents() (dra.Contents, error) {
 		set := wholeCounters(g)
 		out.Counters = append(out.Counters, set)
 		if !g.Model.HasPersistentMIGMode() {
+			whole[i].Capacity = instanceCapacity(g.Model, largestInstance(g))
 			whole[i].ConsumesCounters = []resourcev1.DeviceCounterConsumption{{CounterSet: set.Name, Counters: set.Counters}}
 			out.Devices = append(out.Devices, whole[i])
 		}
@@ -59,8 +60,12 @@ func placements(g *gpu.GPU, set string, common map[resourcev1.QualifiedName]reso
 
 // wholeCounters returns what all instances of the GPU together can have: what its largest profile has.
 func wholeCounters(g *gpu.GPU) resourcev1.CounterSet {
-	largest := slices.MaxFunc(g.Model.Profiles, func(a, b gpu.Profile) int { return a.Slots - b.Slots })
-	return resourcev1.CounterSet{Name: fmt.Sprintf("gpu-%d-counter-set", g.Minor), Counters: counters(g.Model, gpu.Instance{Profile: largest})}
+	return resourcev1.CounterSet{Name: fmt.Sprintf("gpu-%d-counter-set", g.Minor), Counters: counters(g.Model, largestInstance(g))}
+}
+
+// largestInstance returns an instance of the largest profile. A whole GPU has its capacities when the driver may also partition it (cmd/gpu-kubelet-plugin/partitions.go).
+func largestInstance(g *gpu.GPU) gpu.Instance {
+	return gpu.Instance{Profile: slices.MaxFunc(g.Model.Profiles, func(a, b gpu.Profile) int { return a.Slots - b.Slots })}
 }
 
 // counterNames are the counters of the capacities of an instance.
