@@ -27,13 +27,16 @@ type Instance struct {
 	UUID  string
 }
 
-// measuredMiB has the memory of instances of an H100 with 80 GB by their slots, as NVML says it. Others are their share of the model's memory,
-// of which the driver keeps a little.
-var measuredMiB = map[int]int64{1: 9984, 2: 20096, 4: 40448, 8: 81152}
+// measuredMiB has the memory of instances by the memory of the GPU and by their slots, as NVML said it of an H100 and an H200 with driver 580.159.04. Others are
+// their share of the model's memory, of which the driver keeps a little.
+var measuredMiB = map[int64]map[int]int64{
+	81559:  {1: 9984, 2: 20096, 4: 40448, 8: 81152},
+	143771: {1: 16384, 2: 33280, 4: 71424, 8: 143360},
+}
 
 // MemoryMiB returns the memory of the instance.
 func (i Instance) MemoryMiB(of Model) int64 {
-	if measured, is := measuredMiB[i.Profile.Slots]; is && of.MemoryMiB == 81559 {
+	if measured, is := measuredMiB[of.MemoryMiB][i.Profile.Slots]; is {
 		return measured
 	}
 	return of.MemoryMiB * int64(i.Profile.Slots) / memorySlots
