@@ -123,7 +123,7 @@
 //	  kit --> decisions
 //	  programs --> images & manifests & shells
 //	  shells --> kit
-//	  cmd_ingot_demo --> cmd_ingot & cmd_ingot_manager
+//	  cmd_ingot_demo --> cmd_ingot
 //	  controllers --> entitlement & hardwaredata & host & inuse & machine & nodepool & nodeprovider & nodequota & nodetype & osimage & remainingnode & rollout & servingcert & tenant & validation
 //	  admission --> plan_feasibility & plan_rendering & plan_revision
 //	  entitlement --> plan_entitlement & plan_rendering

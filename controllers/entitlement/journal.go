@@ -52,11 +52,11 @@ const (
 	pageAge = 10 * time.Minute
 )
 
-// note writes down what the change of a claim is, and reports whether it is anything.
-func (j *journal) note(cluster types.NamespacedName, before, after *resourcev1.ResourceClaim, now time.Time) bool {
+// note writes down what the change of a claim is, if it is anything.
+func (j *journal) note(cluster types.NamespacedName, before, after *resourcev1.ResourceClaim, now time.Time) {
 	changes := entitlement.ChangesOf(before, after)
 	if len(changes) == 0 {
-		return false
+		return
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -77,7 +77,6 @@ func (j *journal) note(cluster types.NamespacedName, before, after *resourcev1.R
 	if p.changes = append(p.changes, changes...); len(p.changes) > maxPage {
 		p.changes = slices.Clone(p.changes[len(p.changes)-maxPage:])
 	}
-	return true
 }
 
 // take returns what was written down of the tenant's namespaces. It is called before the claims are read: what is read is then never older.

@@ -28,16 +28,13 @@ type use struct {
 	changes  []entitlement.Change
 }
 
-// errUnread is returned while the claims have not been read yet.
-var errUnread = errors.New("the ResourceClaims have not been read yet")
-
 // observeUse reads what the classes select, what the claims of the tenant have, and what waits. What it cannot read takes nothing away from what is enforced.
 func (r *Reconciler) observeUse(ctx context.Context, obs *observation) {
 	seen := r.journal.take(obs)
 	var err error
 	if obs.use, err = r.readUse(ctx, obs, seen); err != nil {
 		r.journal.putBack(clusterOf(obs.entitlement), seen, r.Clock.Now())
-		obs.use = use{Known: entitlement.Known{Problem: err.Error(), IsUnread: errors.Is(err, errUnread)}}
+		obs.use = use{Known: entitlement.Known{Problem: err.Error(), IsUnread: errors.Is(err, tenantaccess.ErrClaimsUnread)}}
 	}
 }
 
@@ -70,14 +67,6 @@ func (r *Reconciler) readUse(ctx context.Context, obs *observation, seen []entit
 
 // claimsOf returns the claims in the namespaces of the tenant.
 func claimsOf(ctx context.Context, obs *observation) ([]resourcev1.ResourceClaim, error) {
-	switch watched := obs.access.WatchedClaims; {
-	case len(watched.Denied) > 0:
-		return nil, fmt.Errorf("the kubeconfig's user may not %s: an administrator of the shared cluster applies what ingot tenant add --entitlements --tenant-side prints", strings.Join(watched.Denied, ", "))
-	case watched.Problem != "":
-		return nil, errors.New(watched.Problem)
-	case !watched.Watched:
-		return nil, errUnread
-	}
 	all, err := obs.access.Claims(ctx)
 	if err != nil {
 		return nil, err
@@ -124,10 +113,9 @@ const reasonClaimNotMade = "FailedResourceClaimCreation"
 // combined begins the message of an event that stands for several (k8s.io/client-go/tools/record).
 const combined = "(combined from similar events): "
 
-// readPods reads the pods of a cluster that have no node, and the events of those whose claim cannot be made. Without the right to list events nothing is said
-// of why.
+// readPods reads the pods of a cluster that have no node, and what was said of those whose claim cannot be made.
 func readPods(ctx context.Context, c client.Client, guarded []string) (*waitingPods, error) {
-	out := &waitingPods{pods: map[string][]entitlement.Pod{}, refusals: map[string]entitlement.Refusals{}}
+	out := &waitingPods{pods: map[string][]entitlement.Pod{}}
 	lacksClaim := false
 	err := tenantaccess.EachPage(ctx, c, func() *corev1.PodList { return &corev1.PodList{} }, func(page *corev1.PodList) {
 		for i := range page.Items {
@@ -137,11 +125,16 @@ func readPods(ctx context.Context, c client.Client, guarded []string) (*waitingP
 			}
 		}
 	}, client.MatchingFields{"spec.nodeName": "", "status.phase": string(corev1.PodPending)})
-	if err != nil || !lacksClaim {
-		return out, err
+	if err == nil && lacksClaim {
+		out.refusals, err = readRefusals(ctx, c)
 	}
+	return out, err
+}
+
+// readRefusals reads the newest event of each pod whose claim cannot be made. Without the right to list events nothing is said of why.
+func readRefusals(ctx context.Context, c client.Client) (map[string]entitlement.Refusals, error) {
 	newest := map[string]corev1.Event{}
-	err = tenantaccess.EachPage(ctx, c, func() *corev1.EventList { return &corev1.EventList{} }, func(page *corev1.EventList) {
+	err := tenantaccess.EachPage(ctx, c, func() *corev1.EventList { return &corev1.EventList{} }, func(page *corev1.EventList) {
 		for _, e := range page.Items {
 			name := e.InvolvedObject.Namespace + "/" + e.InvolvedObject.Name
 			if last, isKnown := newest[name]; !isKnown || last.LastTimestamp.Before(&e.LastTimestamp) {
@@ -152,12 +145,13 @@ func readPods(ctx context.Context, c client.Client, guarded []string) (*waitingP
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, err
 	}
+	out := map[string]entitlement.Refusals{}
 	for name, e := range newest {
 		namespace := e.InvolvedObject.Namespace
-		if out.refusals[namespace] == nil {
-			out.refusals[namespace] = entitlement.Refusals{}
+		if out[namespace] == nil {
+			out[namespace] = entitlement.Refusals{}
 		}
-		out.refusals[namespace][name] = tenantaccess.Printable(strings.TrimPrefix(e.Message, combined))
+		out[namespace][name] = tenantaccess.Printable(strings.TrimPrefix(e.Message, combined))
 	}
 	return out, nil
 }

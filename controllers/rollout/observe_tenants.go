@@ -108,30 +108,7 @@ func (r *Reconciler) readClaims(ctx context.Context, tenant types.NamespacedName
 	if !access.SlicesServed {
 		return nil, errors.New("its API server does not serve resource.k8s.io/v1: expected is Kubernetes 1.34 or later")
 	}
-	claims, err := listClaims(ctx, access)
-	if apierrors.IsForbidden(err) {
-		return nil, fmt.Errorf("an administrator of the shared cluster applies what ingot tenant add --entitlements --tenant-side prints: %w", err)
-	}
-	return claims, err
-}
-
-// pageSize is how many claims one answer has.
-const pageSize = 200
-
-// listClaims reads the claims of a shared cluster, page by page.
-func listClaims(ctx context.Context, access *tenantaccess.Access) ([]resourcev1.ResourceClaim, error) {
-	var claims []resourcev1.ResourceClaim
-	next := ""
-	for {
-		var page resourcev1.ResourceClaimList
-		if err := access.Client.List(ctx, &page, client.Limit(pageSize), client.Continue(next)); err != nil {
-			return nil, err
-		}
-		claims = append(claims, page.Items...)
-		if next = page.Continue; next == "" {
-			return claims, nil
-		}
-	}
+	return access.Claims(ctx)
 }
 
 // observeElsewhere reads what Rollouts of other NodeTypes take away. Each of them is read with this controller's own last write of it, which the list may lack.

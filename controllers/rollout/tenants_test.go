@@ -28,13 +28,15 @@ func (h *hall) share(t *testing.T, kubeconfig []byte, maxUnavailable *int32) {
 		Classes: []v1alpha1.EntitledClass{{Name: "h100", NodeTypeRef: v1alpha1.LocalReference{Name: h.name}, Kind: v1alpha1.DeviceGPU, Devices: 100, MaxUnavailable: maxUnavailable}},
 	}})
 	key := types.NamespacedName{Namespace: h.name, Name: "research"}
+	// In a manager the controller of Entitlements asks for it.
+	tenants.WatchClaims(key, true)
 	if err := tenants.Set(t.Context(), key, kubeconfig); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { tenants.Remove(key) })
 	management.Eventually(t, "the shared cluster is read", func() bool {
 		access, err := tenants.For(key)
-		return err == nil && access.SlicesServed
+		return err == nil && access.SlicesServed && (access.WatchedClaims.Watched || len(access.WatchedClaims.Denied) > 0)
 	})
 }
 
@@ -210,8 +212,8 @@ func TestWhileTheClaimsCannotBeReadNoMachineIsMovedWhereATenantHasABudget(t *tes
 		t.Fatalf("%v are started", started)
 	}
 	text := h.ready(t, name, v1alpha1.ConditionReady).Message
-	if !strings.Contains(text, "the claims of TenantCluster "+h.name+"/research cannot be read, and a class of an Entitlement there has a maxUnavailable: an administrator of the shared cluster applies what "+
-		"ingot tenant add --entitlements --tenant-side prints: resourceclaims.resource.k8s.io is forbidden") {
+	if !strings.Contains(text, "the claims of TenantCluster "+h.name+"/research cannot be read, and a class of an Entitlement there has a maxUnavailable: the kubeconfig's user may not list resourceclaims, "+
+		"watch resourceclaims: an administrator of the shared cluster applies what ingot tenant add --entitlements --tenant-side prints") {
 		t.Errorf("it says %q", text)
 	}
 	if c := h.ready(t, name, v1alpha1.ConditionTenantsHaveRoom); c.Reason != v1alpha1.ReasonClaimsUnreadable || c.Status != metav1.ConditionUnknown {

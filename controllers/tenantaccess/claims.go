@@ -2,7 +2,9 @@ package tenantaccess
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -29,9 +31,20 @@ func (r *Registry) WatchClaims(key types.NamespacedName, wanted bool) {
 	r.watchOptional(key, claimKind, wanted)
 }
 
-// Claims returns the ResourceClaims from the cache. WatchedClaims must say that they are watched. The objects are trimmed, belong to the cache and must not
-// be changed.
+// ErrClaimsUnread is returned while the ResourceClaims have not been read yet.
+var ErrClaimsUnread = errors.New("the ResourceClaims have not been read yet")
+
+// Claims returns the ResourceClaims from the cache, where WatchClaims has asked for them, or why it has none. The objects are trimmed, belong to the cache and
+// must not be changed.
 func (a *Access) Claims(ctx context.Context) ([]resourcev1.ResourceClaim, error) {
+	switch watched := a.WatchedClaims; {
+	case len(watched.Denied) > 0:
+		return nil, fmt.Errorf("the kubeconfig's user may not %s: an administrator of the shared cluster applies what ingot tenant add --entitlements --tenant-side prints", strings.Join(watched.Denied, ", "))
+	case watched.Problem != "":
+		return nil, errors.New(watched.Problem)
+	case !watched.Watched:
+		return nil, ErrClaimsUnread
+	}
 	var list resourcev1.ResourceClaimList
 	if err := a.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the ResourceClaims: %w", err)

@@ -89,10 +89,15 @@ func checkOptions(o options, set *flag.FlagSet) error {
 		return errors.New("-steady, -timeout and -tenant-qps: expected no negative number")
 	case o.rounds < 1:
 		return fmt.Errorf("-rounds %d: expected 1 or more", o.rounds)
-	case o.tenants < 0 || o.tenants > 1000 || o.claims < 1 || o.claims > 10000:
-		return fmt.Errorf("-tenants %d -claims %d: expected up to 1000 tenants and 1 to 10000 claims", o.tenants, o.claims)
 	case o.profile && o.dir == "":
 		return errors.New("-profile: give -dir too, for the profiles would be removed")
+	}
+	return checkSharing(o)
+}
+
+func checkSharing(o options) error {
+	if o.tenants < 0 || o.tenants > 1000 || o.claims < 1 || o.claims > 10000 {
+		return fmt.Errorf("-tenants %d -claims %d: expected up to 1000 tenants and 1 to 10000 claims", o.tenants, o.claims)
 	}
 	return nil
 }

@@ -267,6 +267,22 @@ func (e *Environment) UseMetal3(ctx context.Context) error {
 	return Apply(ctx, e.ManagementClient, rights)
 }
 
+// ServeMetrics has the manager, which is started later, serve its metrics to everybody on this machine, and returns their URL.
+func (e *Environment) ServeMetrics() (string, error) {
+	address, err := loopback.FreeAddress()
+	if err != nil {
+		return "", err
+	}
+	before := e.ChangeSettings
+	e.ChangeSettings = func(s *settings.Settings) {
+		if before != nil {
+			before(s)
+		}
+		s.Metrics.Address, s.Metrics.Secure = address, false
+	}
+	return "http://" + address + "/metrics", nil
+}
+
 // RackManifests returns the BareMetalHosts of the servers and the Secrets of their BMCs.
 func (e *Environment) RackManifests(namespace string) ([]*unstructured.Unstructured, error) {
 	text, err := e.Rack.Manifests(namespace)

@@ -45,14 +45,10 @@ type Options struct {
 
 // Validate returns an error that names the flag which is not valid.
 func (o Options) Validate() error {
-	story, isKnown := o.story(), stories()[cmp.Or(o.Story, DefaultStory)].read != nil
+	if err := o.validateStory(); err != nil {
+		return err
+	}
 	switch {
-	case !isKnown:
-		return fmt.Errorf("--story %s: expected %s", o.Story, strings.Join(slices.Sorted(maps.Keys(stories())), ", "))
-	case o.servers() < story.fewest || o.servers() > 64:
-		return fmt.Errorf("--servers %d: expected %d to 64: %s", o.Servers, story.fewest, story.why)
-	case cmp.Or(o.Story, DefaultStory) != DefaultStory && (o.HideGPUs != 0 || o.Break != ""):
-		return fmt.Errorf("--hide-gpus and --break: they go with the story %s", DefaultStory)
 	case o.Speed < 1 || o.Speed > 1000:
 		return fmt.Errorf("--speed %g: expected 1 to 1000; 60 makes a self-test of four minutes last four seconds", o.Speed)
 	case o.HideGPUs < 0 || o.HideGPUs > 0 && o.HideGPUs > o.wholeGPUServers()-2:
@@ -63,6 +59,20 @@ func (o Options) Validate() error {
 		return fmt.Errorf("--provider %s: expected one of %s", o.Provider, strings.Join(slices.Sorted(maps.Keys(providers)), ", "))
 	case o.Timeout <= 0:
 		return fmt.Errorf("--timeout %s: expected more than 0", o.Timeout)
+	}
+	return nil
+}
+
+// validateStory returns an error for flags that do not fit the story.
+func (o Options) validateStory() error {
+	story := o.story()
+	switch {
+	case story.read == nil:
+		return fmt.Errorf("--story %s: expected %s", o.Story, strings.Join(slices.Sorted(maps.Keys(stories())), ", "))
+	case o.servers() < story.fewest || o.servers() > 64:
+		return fmt.Errorf("--servers %d: expected %d to 64: %s", o.Servers, story.fewest, story.why)
+	case cmp.Or(o.Story, DefaultStory) != DefaultStory && (o.HideGPUs != 0 || o.Break != ""):
+		return fmt.Errorf("--hide-gpus and --break: they go with the story %s", DefaultStory)
 	}
 	return nil
 }

@@ -16,10 +16,8 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot-demo/observation"
-	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
 	"github.com/ingot-dev/ingot/controllers/step"
 	"github.com/ingot-dev/ingot/test/environment"
-	"github.com/ingot-dev/ingot/test/loopback"
 	"github.com/ingot-dev/ingot/test/rack"
 )
 
@@ -77,19 +75,9 @@ func (d *demo) prepareTenants(ctx context.Context) error {
 			}
 		}
 	}
-	address, err := loopback.FreeAddress()
-	if err != nil {
-		return err
-	}
-	d.metricsURL = "http://" + address + "/metrics"
-	change := d.env.ChangeSettings
-	d.env.ChangeSettings = func(s *settings.Settings) {
-		if change != nil {
-			change(s)
-		}
-		s.Metrics.Address, s.Metrics.Secure = address, false
-	}
-	return nil
+	var err error
+	d.metricsURL, err = d.env.ServeMetrics()
+	return err
 }
 
 // as returns a client of the shared cluster for a tenant's user.
