@@ -41,6 +41,8 @@ const (
 	// ReasonMachinesRemain: the TenantCluster is being deleted, and is kept with its kubeconfig for the Machines that still
 	// refer to it; the message names them.
 	ReasonMachinesRemain = "MachinesRemain"
+	// ReasonEntitlementsRemain: the same for Entitlements, whose objects in the cluster are removed with the kubeconfig.
+	ReasonEntitlementsRemain = "EntitlementsRemain"
 )
 
 // MaxClusterUID is the highest length of the uid of a cluster, in bytes.

@@ -146,7 +146,7 @@ func (r *Reconciler) remove(ctx context.Context, obs *observation, wanted map[id
 func (r *Reconciler) release(ctx context.Context, obs observation) (reconcile.Result, error) {
 	e := obs.entitlement
 	if obs.isClusterGone {
-		r.Recorder.Eventf(e, nil, corev1.EventTypeWarning, v1alpha1.ReasonObjectsRemain, "Release", "TenantCluster %s is gone, so what this Entitlement has in the shared cluster remains: "+
+		r.Recorder.Eventf(e, nil, corev1.EventTypeWarning, v1alpha1.ReasonObjectsRemain, "Release", "TenantCluster %s is gone or out of reach, so what this Entitlement has in the shared cluster remains: "+
 			"its policies go on refusing. Remove it there: kubectl delete deviceclasses,validatingadmissionpolicies,validatingadmissionpolicybindings,resourcequotas -A -l %s=%s",
 			e.Spec.TenantClusterRef.Name, v1alpha1.LabelEntitlement, e.ObjectsUID())
 	} else {

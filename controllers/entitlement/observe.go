@@ -28,7 +28,7 @@ import (
 type observation struct {
 	// entitlement that is reconciled; nil: it is gone. observe sets it.
 	entitlement *v1alpha1.Entitlement
-	// isClusterGone is true where the TenantCluster does not exist. observe sets it.
+	// isClusterGone is true where the TenantCluster does not exist, or is being deleted and cannot be reached for releaseTime. observe sets it.
 	isClusterGone bool
 	// access to the shared cluster; nil: problem says why there is none. observe sets it.
 	access *tenantaccess.Access
@@ -45,6 +45,10 @@ type observation struct {
 	// use is what the tenant has and waits for. observeUse sets it.
 	use use
 }
+
+// releaseTime is how long a TenantCluster that is being deleted must be out of reach until the objects in it are given up. Without it: a cluster that is gone for
+// ever keeps its Entitlements, and they keep its TenantCluster.
+const releaseTime = 10 * time.Minute
 
 // problem is why an Entitlement is not enforced.
 type problem struct {
@@ -103,6 +107,8 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	}
 	if obs.problem == nil {
 		obs.access, obs.problem = r.reach(cluster)
+		at := tenant.DeletionTimestamp
+		obs.isClusterGone = obs.problem != nil && at != nil && r.Clock.Since(at.Time) > releaseTime
 	}
 	// Of one that is being deleted the objects are enough.
 	if obs.problem == nil && found.DeletionTimestamp.IsZero() {

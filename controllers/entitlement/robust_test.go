@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -15,10 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/events"
+	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
@@ -321,6 +327,7 @@ func TestWhatRemainsOfADeletedEntitlementIsSaid(t *testing.T) {
 	r := newRig(t)
 	r.enforced(class("h100", "h100-dra", v1alpha1.DeviceGPU, 2))
 	uid := r.read("legal").ObjectsUID()
+	// Without a controller of TenantClusters it has no finalizer.
 	if err := server.Client.Delete(t.Context(), &v1alpha1.TenantCluster{ObjectMeta: r.meta("shared")}); err != nil {
 		t.Fatal(err)
 	}
@@ -328,15 +335,55 @@ func TestWhatRemainsOfADeletedEntitlementIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	management.Eventually(t, "an event says what remains", func() bool {
-		events := &eventsv1.EventList{}
-		if err := server.Client.List(t.Context(), events, client.InNamespace(r.namespace)); err != nil {
+		list := &eventsv1.EventList{}
+		if err := server.Client.List(t.Context(), list, client.InNamespace(r.namespace)); err != nil {
 			t.Fatal(err)
 		}
-		return slices.ContainsFunc(events.Items, func(e eventsv1.Event) bool {
+		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
 			return e.Reason == v1alpha1.ReasonObjectsRemain && strings.Contains(e.Note, "-l ingot.dev/entitlement="+string(uid))
 		})
 	})
 	if _, err := r.deviceClass(r.tenant + "-h100"); err != nil {
 		t.Errorf("the DeviceClass is nobody's any more, and was removed: %v", err)
+	}
+}
+
+// TestAClusterThatIsGoneForEverKeepsNothing: both are deleted, and the kubeconfig leads nowhere.
+func TestAClusterThatIsGoneForEverKeepsNothing(t *testing.T) {
+	r := newRig(t)
+	r.enforced()()
+	cluster := &v1alpha1.TenantCluster{}
+	if err := server.Client.Get(t.Context(), client.ObjectKey{Namespace: r.namespace, Name: "shared"}, cluster); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Finalizers = []string{"example.com/kept"}
+	if err := server.Client.Update(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []client.Object{cluster, r.read("legal")} {
+		if err := server.Client.Delete(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster); err != nil {
+		t.Fatal(err)
+	}
+	clock := testingclock.NewFakePassiveClock(cluster.DeletionTimestamp.Add(releaseTime))
+	reconciler := &Reconciler{Client: server.Client, Tenants: tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Log: logr.Discard()}), Recorder: events.NewFakeRecorder(10), Clock: clock}
+	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(r.read("legal"))}
+	if _, err := reconciler.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	r.read("legal") // it waits
+	clock.SetTime(clock.Now().Add(time.Second))
+	if _, err := reconciler.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Client.Get(t.Context(), request.NamespacedName, &v1alpha1.Entitlement{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the Entitlement is still there: %v", err)
+	}
+	cluster.Finalizers = nil
+	if err := server.Client.Update(t.Context(), cluster); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -19,7 +19,7 @@ import (
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
-	// APIReader reads from the API server: Secrets, and the Machines before the finalizer is removed.
+	// APIReader reads from the API server: Secrets, and what refers to it before the finalizer is removed.
 	APIReader client.Reader
 	// Tenants is the registry that gets the kubeconfigs.
 	Tenants *tenantaccess.Registry
@@ -31,7 +31,7 @@ type Reconciler struct {
 
 //+kubebuilder:rbac:groups=ingot.dev,resources=tenantclusters,verbs=get;list;watch;patch
 //+kubebuilder:rbac:groups=ingot.dev,resources=tenantclusters/status,verbs=patch
-//+kubebuilder:rbac:groups=ingot.dev,resources=machines,verbs=get;list;watch
+//+kubebuilder:rbac:groups=ingot.dev,resources=machines;entitlements,verbs=get;list;watch
 //+kubebuilder:rbac:groups="",resources=secrets,verbs=get,roleName=ingot-manager-tenants
 //+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -53,7 +53,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case obs.tenant == nil:
 		r.Tenants.Remove(request.NamespacedName)
 		return step.Done().Result()
-	case obs.deleting && len(obs.machines) == 0:
+	case obs.deleting && !obs.isNeeded():
 		r.Tenants.Remove(request.NamespacedName)
 		return step.Retry(r.removeFinalizer(ctx, obs.tenant)).Result()
 	case !obs.deleting && !controllerutil.ContainsFinalizer(obs.tenant, v1alpha1.TenantFinalizer):

@@ -5,6 +5,6 @@
 // kubeconfig is used within a minute.
 //
 // A TenantCluster gets a finalizer in its first reconcile. If it is deleted while Machines refer to it, it remains and its kubeconfig
-// stays in use, because Machines are drained and their Nodes are deleted with it. Ready then names these Machines. The finalizer is
-// removed when a list from the API server has no such Machine any more.
+// stays in use, because Machines are drained and their Nodes are deleted with it. Ready then names these Machines. The same holds for Entitlements,
+// whose objects in the cluster are removed with it. The finalizer is removed when lists from the API server have none of them any more.
 package tenant

@@ -33,7 +33,12 @@ type observation struct {
 	script join.Script
 	// machines are those that refer to the TenantCluster, sorted by name.
 	machines []v1alpha1.Machine
+	// entitlements are the names of those that refer to the TenantCluster, sorted.
+	entitlements []string
 }
+
+// isNeeded reports whether something refers to the TenantCluster.
+func (o observation) isNeeded() bool { return len(o.machines) > 0 || len(o.entitlements) > 0 }
 
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (observation, error) {
 	var tenant v1alpha1.TenantCluster
@@ -41,14 +46,13 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		return observation{}, client.IgnoreNotFound(err)
 	}
 	obs := observation{tenant: &tenant, deleting: tenant.DeletionTimestamp != nil}
-	var err error
-	if obs.machines, err = machinesOf(ctx, r.Client, key); err != nil {
+	err := obs.readUsers(ctx, r.Client, key)
+	if err != nil {
 		return observation{}, err
 	}
-	if obs.deleting && len(obs.machines) == 0 {
-		// The cache may lack a Machine that was just created, which needs the kubeconfig to be drained.
-		obs.machines, err = machinesOf(ctx, r.APIReader, key)
-		if err != nil || len(obs.machines) == 0 {
+	if obs.deleting && !obs.isNeeded() {
+		// The cache may lack a Machine that was just created, which needs the kubeconfig to be drained, or an Entitlement.
+		if err := obs.readUsers(ctx, r.APIReader, key); err != nil || !obs.isNeeded() {
 			return obs, err
 		}
 	}
@@ -61,6 +65,26 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	obs.kubeconfig = secret.Data[kubeconfigKey]
 	obs.script, err = r.observeScript(ctx, &tenant)
 	return obs, err
+}
+
+// readUsers reads what refers to the TenantCluster.
+func (o *observation) readUsers(ctx context.Context, reader client.Reader, key types.NamespacedName) error {
+	var err error
+	if o.machines, err = machinesOf(ctx, reader, key); err != nil {
+		return err
+	}
+	var list v1alpha1.EntitlementList
+	if err := reader.List(ctx, &list, client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list Entitlements: %w", err)
+	}
+	o.entitlements = nil
+	for i := range list.Items {
+		if list.Items[i].Spec.TenantClusterRef.Name == key.Name {
+			o.entitlements = append(o.entitlements, list.Items[i].Name)
+		}
+	}
+	slices.Sort(o.entitlements)
+	return nil
 }
 
 // observeScript reads the script of the join, if it is one by script.

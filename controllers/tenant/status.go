@@ -48,6 +48,10 @@ func report(after *v1alpha1.TenantCluster, obs observation, access *tenantaccess
 	}
 	if obs.deleting {
 		status, reason, message = metav1.ConditionFalse, v1alpha1.ReasonMachinesRemain, remaining(obs.machines, problem)
+		if len(obs.machines) == 0 {
+			reason, message = v1alpha1.ReasonEntitlementsRemain, "it is being deleted and kept, with its kubeconfig, for the Entitlements that have objects in it: "+strings.Join(obs.entitlements, ", ")+
+				"; delete them: it goes when the last one has, at the latest ten minutes after its own deletion where the cluster does not answer"
+		}
 	}
 	step.SetCondition(&after.Status.Conditions, after.Generation, now, v1alpha1.ConditionReady, status, reason, message)
 	if status == metav1.ConditionTrue || reason == v1alpha1.ReasonJoinUnsupported {

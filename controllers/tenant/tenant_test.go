@@ -143,6 +143,31 @@ func machine(key types.NamespacedName, name, pool string) *v1alpha1.Machine {
 	}
 }
 
+func TestADeletedTenantStaysUsableForTheObjectsOfItsEntitlements(t *testing.T) {
+	registry, key := run(t, v1alpha1.JoinSpec{TLSBootstrap: &v1alpha1.EndpointJoin{}}, server.Cluster.Kubeconfig())
+	tenant := awaitReady(t, key, v1alpha1.ReasonReady, "")
+	entitlement := func(name, cluster string) *v1alpha1.Entitlement {
+		return &v1alpha1.Entitlement{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name}, Spec: v1alpha1.EntitlementSpec{
+			TenantClusterRef: v1alpha1.LocalReference{Name: cluster}, Tenant: name, Namespaces: v1alpha1.TenantNamespaces{Names: []string{name}},
+		}}
+	}
+	legal := entitlement("legal", key.Name)
+	server.Create(t, legal, entitlement("research", "another"))
+	if err := server.Client.Delete(t.Context(), &tenant); err != nil {
+		t.Fatal(err)
+	}
+	awaitReady(t, key, v1alpha1.ReasonEntitlementsRemain, "the Entitlements that have objects in it: legal; delete them")
+	if _, err := registry.For(key); err != nil {
+		t.Error("the tenant cannot be used while an Entitlement has objects in it: ", err)
+	}
+	if err := server.Client.Delete(t.Context(), legal); err != nil {
+		t.Fatal(err)
+	}
+	management.Eventually(t, "it goes with the last Entitlement", func() bool {
+		return apierrors.IsNotFound(server.Client.Get(t.Context(), key, &tenant))
+	})
+}
+
 func TestADeletedTenantStaysUsableWhileMachinesReferToIt(t *testing.T) {
 	registry, key := run(t, v1alpha1.JoinSpec{TLSBootstrap: &v1alpha1.EndpointJoin{}}, server.Cluster.Kubeconfig())
 	tenant := awaitReady(t, key, v1alpha1.ReasonReady, "")

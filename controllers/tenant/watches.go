@@ -19,12 +19,13 @@ import (
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.For(&v1alpha1.TenantCluster{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, finalizersChanged))).
 		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine), builder.WithPredicates(createdOrDeleted)).
+		Watches(&v1alpha1.Entitlement{}, handler.EnqueueRequestsFromMapFunc(ofEntitlement), builder.WithPredicates(createdOrDeleted)).
 		WatchesRawSource(r.Tenants.TenantSource("tenant", func(tenant types.NamespacedName) []reconcile.Request {
 			return []reconcile.Request{{NamespacedName: tenant}}
 		}))
 }
 
-// createdOrDeleted leaves out updates: only the number of Machines matters.
+// createdOrDeleted leaves out updates: only the number matters.
 var createdOrDeleted = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 
 // finalizersChanged lets through updates of the finalizers, which do not change the generation.
@@ -38,4 +39,12 @@ func ofMachine(_ context.Context, object client.Object) []reconcile.Request {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: machine.Namespace, Name: machine.Spec.TenantClusterRef.Name}}}
+}
+
+func ofEntitlement(_ context.Context, object client.Object) []reconcile.Request {
+	entitlement, ok := object.(*v1alpha1.Entitlement)
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: entitlement.Namespace, Name: entitlement.Spec.TenantClusterRef.Name}}}
 }
