@@ -5,12 +5,15 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/test/cluster"
 )
 
 // TestEnforcedMeansThatAClaimWasRefused tries a claim at once, without waiting for the API server to use the policy.
@@ -21,6 +24,47 @@ func TestEnforcedMeansThatAClaimWasRefused(t *testing.T) {
 	r.awaitCondition("legal", v1alpha1.ConditionEnforced, v1alpha1.ReasonEnforced)
 	if err := r.try(exactly("gpu.nvidia.com")); err == nil {
 		t.Error("a claim gets in although the Entitlement says that it is enforced")
+	}
+}
+
+// startCluster starts a shared cluster whose API server has the flag, with the tenant's namespace.
+func (r *rig) startCluster(flag string) (*cluster.Cluster, client.Client) {
+	r.t.Helper()
+	shared, err := cluster.Start(r.t.Context(), cluster.Options{Dir: r.t.TempDir(), Args: []string{"--apiserver-arg=" + flag}})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() {
+		if err := shared.Stop(); err != nil {
+			r.t.Error(err)
+		}
+	})
+	config, err := shared.RESTConfig()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	c, err := client.New(config, client.Options{Scheme: server.Scheme})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if err := c.Create(r.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.tenant}}); err != nil {
+		r.t.Fatal(err)
+	}
+	return shared, c
+}
+
+func TestAServerThatRefusesNothingIsNotEnforced(t *testing.T) {
+	r := newRig(t)
+	shared, c := r.startCluster("--disable-admission-plugins=ValidatingAdmissionPolicy")
+	r.entitle()
+	r.start(shared.Kubeconfig())
+	message := r.awaitCondition("legal", v1alpha1.ConditionEnforced, v1alpha1.ReasonNotRefused)
+	if !strings.HasPrefix(message, "NOT ENFORCED: as a dry run, the shared cluster took a claim") || !strings.Contains(message, "admission plugin ValidatingAdmissionPolicy is on") {
+		t.Error(message)
+	}
+	var policies admissionv1.ValidatingAdmissionPolicyList
+	if err := c.List(t.Context(), &policies); err != nil || len(policies.Items) != 2 {
+		t.Errorf("%d policies are there: %v", len(policies.Items), err)
 	}
 }
 
