@@ -89,7 +89,7 @@ func (d *demo) runTenants(ctx context.Context) error {
 		if m != nil {
 			nodeType = m.Spec.NodeTypeRef.Name
 		}
-		d.assert(passed, fmt.Sprintf("pod %s is %s on node %q: %+v", pod.Name, pod.Status.Phase, pod.Spec.NodeName, pod.Status.Conditions),
+		d.assert(passed, unless(passed, fmt.Sprintf("pod %s is %s on node %q: %+v", pod.Name, pod.Status.Phase, pod.Spec.NodeName, pod.Status.Conditions)),
 			"%s runs with a device of %s, on admitted node %s of NodeType %s", tenant, ownClass(tenant), pod.Spec.NodeName, nodeType)
 	}
 	return d.showClaims(ctx)
@@ -148,7 +148,7 @@ func (d *demo) refuse(ctx context.Context, tenant string, attempts ...attempt) e
 			d.screen.Note("%s", err)
 		}
 		passed := err != nil && strings.Contains(err.Error(), a.says)
-		d.assert(passed, fmt.Sprintf("%s: %v, expected a refusal with %q", describe(a.object), err, a.says), "%s is refused", a.what)
+		d.assert(passed, unless(passed, fmt.Sprintf("%s: %v, expected a refusal with %q", describe(a.object), err, a.says)), "%s is refused", a.what)
 	}
 	return nil
 }
@@ -170,7 +170,8 @@ func (d *demo) exceedQuota(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.assert(second.Status.Phase == corev1.PodRunning, fmt.Sprintf("it is %s", second.Status.Phase), "a second pod of its template runs: that is the quota")
+	runs := second.Status.Phase == corev1.PodRunning
+	d.assert(runs, unless(runs, fmt.Sprintf("it is %s", second.Status.Phase)), "a second pod of its template runs: that is the quota")
 	if err := user.Create(ctx, podOf(research, "third", usesTemplate)); err != nil {
 		return fmt.Errorf("create the third pod: %w", err)
 	}
@@ -181,12 +182,13 @@ func (d *demo) exceedQuota(ctx context.Context) error {
 	if wait != nil {
 		d.screen.Note("%s waits: %s", wait.Longest, wait.Message)
 	}
-	d.assert(wait != nil, "no wait for the quota is in the status of Entitlement "+research, "the third waits, and the Entitlement says why")
+	d.assert(wait != nil, unless(wait != nil, "no wait for the quota is in the status of Entitlement "+research), "the third waits, and the Entitlement says why")
 	line, err := d.metric(ctx, "ingot_waiting{", string(v1alpha1.WaitQuotaExceeded))
 	if err != nil {
 		return err
 	}
-	d.assert(strings.HasSuffix(line, " 1"), "the metric is "+line, "the metric shows it: %s", line)
+	isShown := strings.HasSuffix(line, " 1")
+	d.assert(isShown, unless(isShown, "the metric is "+line), "the metric shows it: %s", line)
 	return nil
 }
 
@@ -258,7 +260,7 @@ func (d *demo) takeClassAway(ctx context.Context) error {
 	if refusal != nil {
 		d.screen.Note("%s", refusal)
 	}
-	d.assert(refusal != nil, "a claim of the class that was taken away gets in", "no new claim of it gets in")
+	d.assert(refusal != nil, unless(refusal != nil, "a claim of the class that was taken away gets in"), "no new claim of it gets in")
 	pod, err := d.awaitRunning(ctx, research, trainingPod)
 	if err != nil {
 		return err
@@ -274,6 +276,7 @@ func (d *demo) takeClassAway(ctx context.Context) error {
 		}
 		held = c.Status.Allocation != nil
 	}
-	d.assert(pod.Status.Phase == corev1.PodRunning && held, fmt.Sprintf("pod %s is %s, and its claim has devices: %v", pod.Name, pod.Status.Phase, held), "what runs keeps its devices")
+	goesOn := pod.Status.Phase == corev1.PodRunning && held
+	d.assert(goesOn, unless(goesOn, fmt.Sprintf("pod %s is %s, and its claim has devices: %v", pod.Name, pod.Status.Phase, held)), "what runs keeps its devices")
 	return d.showClaims(ctx)
 }

@@ -130,16 +130,21 @@ func (d *demo) hasFailedAssertion() bool {
 
 // assert records the result of an assertion. The detail is shown when it failed.
 func (d *demo) assert(passed bool, detail, format string, args ...any) {
-	a := display.Assertion{Text: fmt.Sprintf(format, args...), Passed: passed}
-	if !passed {
-		a.Detail = detail
-	}
+	a := display.Assertion{Text: fmt.Sprintf(format, args...), Passed: passed, Detail: detail}
 	d.assertions = append(d.assertions, a)
 	if passed {
 		d.screen.Note("ok: %s", a.Text)
 	} else {
 		d.screen.Note("FAIL: %s", a.Text)
 	}
+}
+
+// unless returns the detail of an assertion that has nothing to show when it passed.
+func unless(passed bool, detail string) string {
+	if passed {
+		return ""
+	}
+	return detail
 }
 
 // pollInterval is the time between two observations.
