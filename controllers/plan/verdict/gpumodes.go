@@ -33,6 +33,9 @@ func checkGPUModes(in Input) []v1alpha1.Check {
 		c.Result = v1alpha1.CheckFail
 		c.Hint = "the MIG mode of a GPU is not as ordered, in the order of nvidia-smi -L. On the node: nvidia-smi --query-gpu=index,mig.mode.current --format=csv; journalctl -u ingot-gpu-mode; then " +
 			"systemctl restart ingot-gpu-mode ingot-gpu-report, when no pod uses a GPU"
+		if seen := len(report) - 1; seen != len(expected) {
+			c.Hint = fmt.Sprintf("the driver sees %d of the %d GPUs that are ordered. On the node: nvidia-smi -L; lspci -d 10de:; journalctl -k | grep -i -e nvrm -e xid", seen, len(expected))
+		}
 	}
 	return single(c)
 }

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -36,6 +37,13 @@ func TestAReportOfTheGPUModeCanOnlyMakeItsCheckFail(t *testing.T) {
 			d := Judge(in)
 			if c := find(t, d, CheckGPUModes); c.Result != tt.result || c.Observed != tt.observed || d.Verdict.Result != tt.result {
 				t.Errorf("%+v, the verdict is %s; want %s with %q", c, d.Verdict.Result, tt.result, tt.observed)
+			}
+			says := "not as ordered"
+			if len(strings.Fields(tt.report)) != 3 {
+				says = "of the 2 GPUs that are ordered"
+			}
+			if c := find(t, d, CheckGPUModes); c.Observed != "not reported" && (c.Result == v1alpha1.CheckFail) != strings.Contains(c.Hint, says) {
+				t.Errorf("the hint is %q, expected %q", c.Hint, says)
 			}
 			gpus(&in, "7", "7")
 			if d := Judge(in); d.Verdict.Result == v1alpha1.CheckPass {
