@@ -26,6 +26,16 @@ const (
 	ConditionEnforced = "Enforced"
 	// ConditionAvailable of a class: devices of admitted nodes can be claimed by it.
 	ConditionAvailable = "Available"
+	// ConditionIsolated of a class: on the nodes of its NodeType a pod has only devices that it has asked for.
+	ConditionIsolated = "Isolated"
+)
+
+// Reasons of the condition Isolated of an Entitlement's class.
+const (
+	// ReasonNodesShared: the NodeType has gpu.tenancy Shared, or a vendor whose devices no environment variable gives.
+	ReasonNodesShared = "NodesShared"
+	// ReasonNodesDedicated: the NodeType has not. NVIDIA_VISIBLE_DEVICES gives a pod the GPUs of its node, whatever it has asked for.
+	ReasonNodesDedicated = "NodesDedicated"
 )
 
 // Reasons of Entitlement's condition Enforced.
@@ -356,7 +366,7 @@ type EntitledClassStatus struct {
 	// +optional
 	// +default=0
 	Admitted int32 `json:"admitted"`
-	// conditions: Available.
+	// conditions: Available, Isolated.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -192,6 +192,7 @@ func TestWhatCannotBeGivenOrWrittenSaysWhy(t *testing.T) {
 		t.Errorf("%+v", mig)
 	}
 	r.awaitClass("b300", v1alpha1.ReasonNodeTypeUnknown)
+	r.checkIsolation()
 	r.awaitCondition("legal", v1alpha1.ConditionReady, v1alpha1.ReasonNotPromised)
 }
 
@@ -247,5 +248,29 @@ func TestNoClaimThatNamesAClassOutsidePasses(t *testing.T) {
 	}
 	if passed < 40 || refused < 40 {
 		t.Errorf("%d passed and %d were refused: both must be tried often", passed, refused)
+	}
+}
+
+// checkIsolation changes the tenancy of a NodeType that the class "mig" names.
+func (r *rig) checkIsolation() {
+	r.t.Helper()
+	for tenancy, want := range map[v1alpha1.Tenancy]metav1.ConditionStatus{v1alpha1.TenancyDedicated: metav1.ConditionFalse, v1alpha1.TenancyShared: metav1.ConditionTrue} {
+		nodeType := &v1alpha1.NodeType{}
+		if err := server.Client.Get(r.t.Context(), client.ObjectKey{Name: "a100-mig-part"}, nodeType); err != nil {
+			r.t.Fatal(err)
+		}
+		before := nodeType.DeepCopy()
+		nodeType.Spec.GPU = &v1alpha1.GPUSpec{Vendor: v1alpha1.VendorNVIDIA, Model: "A100-SXM4-40GB", Count: 4, Tenancy: tenancy, Presentation: v1alpha1.Presentation{Mode: v1alpha1.ModePassthrough}}
+		if err := server.Client.Patch(r.t.Context(), nodeType, client.MergeFrom(before)); err != nil {
+			r.t.Fatal(err)
+		}
+		management.Eventually(r.t, "the class says whether its nodes are isolated", func() bool {
+			for _, c := range r.read("legal").Status.Classes {
+				if c.Name == "mig" {
+					return meta.IsStatusConditionPresentAndEqual(c.Conditions, v1alpha1.ConditionIsolated, want)
+				}
+			}
+			return false
+		})
 	}
 }

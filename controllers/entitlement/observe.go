@@ -164,6 +164,8 @@ func (r *Reconciler) observePromises(ctx context.Context, into *entitlement.Inpu
 		if err != nil {
 			return err
 		}
+		gpu := nodeTypes.Items[i].Spec.GPU
+		promise.IsDedicated = gpu != nil && gpu.Vendor == v1alpha1.VendorNVIDIA && gpu.Tenancy != v1alpha1.TenancyShared
 		into.Promises[nodeTypes.Items[i].Name] = promise
 	}
 	expectations, err := r.expectations(ctx)

@@ -74,7 +74,7 @@ func EntitlementRows(entitlements []v1alpha1.Entitlement) []EntitlementRow {
 			row.Class, row.Gives = class.Name, cmp.Or(class.DeviceClass, class.Resource)
 			row.Entitled, row.Allocated, row.Pending, row.Admitted = class.Entitled, class.Allocated, class.Pending, class.Admitted
 			if row.Enforced {
-				_, row.Problem = isTrue(class.Conditions, v1alpha1.ConditionAvailable)
+				row.Problem = problemOf(class)
 			}
 			rows = append(rows, row)
 		}
@@ -83,6 +83,17 @@ func EntitlementRows(entitlements []v1alpha1.Entitlement) []EntitlementRow {
 		return cmp.Or(compareProblem(a, b), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Class, b.Class))
 	})
 	return rows
+}
+
+// problemOf returns why a class of an Entitlement that is enforced gives nothing, or too much; empty: neither.
+func problemOf(class v1alpha1.EntitledClassStatus) string {
+	if _, why := isTrue(class.Conditions, v1alpha1.ConditionAvailable); why != "" {
+		return why
+	}
+	if c := meta.FindStatusCondition(class.Conditions, v1alpha1.ConditionIsolated); c != nil && c.Status == metav1.ConditionFalse {
+		return c.Reason + ": " + c.Message
+	}
+	return ""
 }
 
 func compareProblem(a, b EntitlementRow) int {

@@ -18,6 +18,12 @@ func TestEntitlementsThatNeedALookComeFirst(t *testing.T) {
 			Status: v1alpha1.EntitlementStatus{Classes: classes, Conditions: []metav1.Condition{enforced}},
 		}
 	}
+	apart := v1alpha1.EntitledClassStatus{Name: "open", Conditions: []metav1.Condition{
+		{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionTrue}, {Type: v1alpha1.ConditionIsolated, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodesDedicated, Message: "set gpu.tenancy"},
+	}}
+	if got := problemOf(apart); got != "NodesDedicated: set gpu.tenancy" {
+		t.Errorf("a class whose nodes are not set up for several tenants: %q", got)
+	}
 	class := func(name string, available metav1.Condition) v1alpha1.EntitledClassStatus {
 		available.Type = v1alpha1.ConditionAvailable
 		return v1alpha1.EntitledClassStatus{Name: name, DeviceClass: "t-" + name, Entitled: 4, Allocated: 2, Pending: 1, Admitted: 8, Conditions: []metav1.Condition{available}}

@@ -55,6 +55,8 @@ type Class struct {
 	Selector string
 	// Reason and Problem say why the class gives nothing; empty: it does.
 	Reason, Problem string
+	// IsDedicated: the nodes of its NodeType are not set up for several tenants.
+	IsDedicated bool
 	// IsKept: what its NodeType promises cannot be read now. Its DeviceClass, which was made for just this, stays as it is; a resource is what it says.
 	IsKept bool
 }
@@ -81,6 +83,7 @@ func Make(in Input) Plan {
 		class := Class{EntitledClass: c}
 		var offered []offer
 		offered, class.Reason, class.Problem = match(c, in.Promises)
+		class.IsDedicated = in.Promises[c.NodeTypeRef.Name].IsDedicated
 		if in.Promises[c.NodeTypeRef.Name].Problem != "" {
 			made, found := in.Made[DeviceClassName(in.Entitlement, c)]
 			class.IsKept = c.Kind == v1alpha1.DeviceResource || found && made.MadeFor == madeFor(c, made.Selector)

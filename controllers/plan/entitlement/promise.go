@@ -15,6 +15,8 @@ type Promise struct {
 	// Problem says why it is not known; empty: Expectation has it.
 	Problem     string
 	Expectation v1alpha1.NodeExpectation
+	// IsDedicated: NVIDIA's runtime on the nodes is not set up for pods of several tenants.
+	IsDedicated bool
 }
 
 // offer is a kind of device that nodes of a NodeType have.

@@ -56,9 +56,22 @@ func Report(e *v1alpha1.Entitlement, classes []Class, namespaces int, known Know
 		condition.ObservedGeneration, condition.LastTransitionTime = e.Generation, now
 		row.Conditions = append([]metav1.Condition(nil), row.Conditions...)
 		meta.SetStatusCondition(&row.Conditions, condition)
+		apart := isolation(c)
+		apart.ObservedGeneration, apart.LastTransitionTime = e.Generation, now
+		meta.SetStatusCondition(&row.Conditions, apart)
 		out = append(out, row)
 	}
 	return out
+}
+
+// isolation says whether pods of several tenants can be on the nodes.
+func isolation(c Class) metav1.Condition {
+	if c.IsDedicated {
+		return metav1.Condition{Type: v1alpha1.ConditionIsolated, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodesDedicated, Message: fmt.Sprintf(
+			"a pod on a node of NodeType %s gets all its GPUs by the environment variable NVIDIA_VISIBLE_DEVICES, whatever it may ask for: set gpu.tenancy of the NodeType to Shared, "+
+				"or see to it that its nodes close this otherwise", c.NodeTypeRef.Name)}
+	}
+	return metav1.Condition{Type: v1alpha1.ConditionIsolated, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonNodesShared, Message: "pods have the devices that they have asked for"}
 }
 
 func availability(c Class, known Known) metav1.Condition {
