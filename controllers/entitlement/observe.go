@@ -107,21 +107,30 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	}
 	if obs.problem == nil {
 		obs.access, obs.problem = r.reach(cluster)
-		at := tenant.DeletionTimestamp
-		obs.isClusterGone = obs.problem != nil && at != nil && r.Clock.Since(at.Time) > releaseTime
+		obs.isClusterGone = obs.problem != nil && r.isGivenUp(&tenant)
 	}
+	return obs, r.observeCluster(ctx, &obs, &tenant, entitlements.Items)
+}
+
+// isGivenUp reports whether a TenantCluster that cannot be reached was deleted so long ago that nobody waits for it any more.
+func (r *Reconciler) isGivenUp(tenant *v1alpha1.TenantCluster) bool {
+	return tenant.DeletionTimestamp != nil && r.Clock.Since(tenant.DeletionTimestamp.Time) > releaseTime
+}
+
+// observeCluster reads what of the shared cluster the plan follows from, and makes the plan.
+func (r *Reconciler) observeCluster(ctx context.Context, obs *observation, tenant *v1alpha1.TenantCluster, entitlements []v1alpha1.Entitlement) error {
 	// Of one that is being deleted the objects are enough.
-	if obs.problem == nil && found.DeletionTimestamp.IsZero() {
+	if obs.problem == nil && obs.entitlement.DeletionTimestamp.IsZero() {
 		var err error
-		if obs.problem, err = r.observeNamespaces(ctx, &obs, &tenant, entitlements.Items); err != nil {
-			return obs, err
+		if obs.problem, err = r.observeNamespaces(ctx, obs, tenant, entitlements); err != nil {
+			return err
 		}
 	}
 	if obs.problem == nil {
-		obs.problem = r.observeOurs(ctx, &obs)
+		obs.problem = r.observeOurs(ctx, obs)
 	}
 	obs.plan = entitlement.Make(obs.input)
-	return obs, nil
+	return nil
 }
 
 // readShared returns what of a kind is in the shared cluster: of a moment ago where no change of the Entitlement has led to this look.
