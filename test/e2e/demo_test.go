@@ -150,8 +150,8 @@ func TestTheStoryOfTenantsKeepsItsPromises(t *testing.T) {
 	}
 	d.says(t,
 		`ok +2 of 2 servers went from powered off to admitted node`, `ok +both Entitlements are enforced`,
-		`ok +legal-ai runs with a device of legal-ai-a100, on admitted node whole-\w+ of NodeType a100$`,
-		`ok +research-ai runs with a device of research-ai-mig-1g, on admitted node slices-\w+ of NodeType a100-mig$`,
+		`ok +legal-ai runs with a device of legal-ai-a100, on admitted node whole-\w+ of NodeType a100\s`,
+		`ok +research-ai runs with a device of research-ai-mig-1g, on admitted node slices-\w+ of NodeType a100-mig\s`,
 		`ok +a claim of legal-ai's class is refused`, `ok +a claim with that class as a second choice is refused`, `ok +a pod that asks for nvidia.com/gpu is refused`,
 		`ok +a pod that tolerates the gate .* is refused`, `ok +a claim over the quota is refused`, `exceeded quota: ingot-research-ai`,
 		`ok +the third waits, and the Entitlement says why`, `ok +the metric shows it: ingot_waiting{kind="Pod",reason="QuotaExceeded",tenant="shared/research-ai"} 1`,
