@@ -30,6 +30,10 @@ type journal struct {
 	pages map[place]*page
 	// held are the holdings of the look before, by the uid of the Entitlement: its status has the first ones only. Without an entry there was no look before.
 	held map[types.UID][]v1alpha1.DeviceHolding
+	// namespaces are those of each Entitlement in the look before.
+	namespaces map[types.UID][]string
+	// size is how many changes the pages have.
+	size int
 }
 
 // place is a namespace of a shared cluster.
@@ -48,8 +52,9 @@ type page struct {
 // The limits of what is kept for a namespace that is no tenant's, or whose Entitlement cannot be reconciled. Of more than these changes the claims that are
 // there are still reported.
 const (
-	maxPage = 1000
-	pageAge = 10 * time.Minute
+	maxPage    = 1000
+	maxJournal = 20000
+	pageAge    = 10 * time.Minute
 )
 
 // note writes down what the change of a claim is, if it is anything.
@@ -60,22 +65,39 @@ func (j *journal) note(cluster types.NamespacedName, before, after *resourcev1.R
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.pages == nil {
-		j.pages = map[place]*page{}
-	}
 	at := place{cluster, changes[0].Namespace}
 	if j.pages[at] == nil {
 		for other, p := range j.pages {
 			if now.Sub(p.writtenAt) > pageAge {
-				delete(j.pages, other)
+				j.remove(other)
 			}
 		}
+	}
+	p := j.page(at, now)
+	// What does not fit is reported all the same where it lasts until the next look.
+	if len(p.changes) < maxPage && j.size < maxJournal {
+		p.changes = append(p.changes, changes...)
+		j.size += len(changes)
+	}
+}
+
+// page returns the page of a place. The caller must hold mu.
+func (j *journal) page(at place, now time.Time) *page {
+	if j.pages == nil {
+		j.pages = map[place]*page{}
+	}
+	if j.pages[at] == nil {
 		j.pages[at] = &page{}
 	}
-	p := j.pages[at]
-	p.writtenAt = now
-	if p.changes = append(p.changes, changes...); len(p.changes) > maxPage {
-		p.changes = slices.Clone(p.changes[len(p.changes)-maxPage:])
+	j.pages[at].writtenAt = now
+	return j.pages[at]
+}
+
+// remove drops a page. The caller must hold mu.
+func (j *journal) remove(at place) {
+	if p := j.pages[at]; p != nil {
+		j.size -= len(p.changes)
+		delete(j.pages, at)
 	}
 }
 
@@ -88,7 +110,7 @@ func (j *journal) take(obs *observation) []entitlement.Change {
 		at := place{clusterOf(obs.entitlement), namespace}
 		if p := j.pages[at]; p != nil {
 			seen = append(seen, p.changes...)
-			delete(j.pages, at)
+			j.remove(at)
 		}
 	}
 	return seen
@@ -105,14 +127,25 @@ func (j *journal) compare(obs *observation, seen []entitlement.Change, now []v1a
 	return entitlement.Compare(known, seen, now, !isKnown)
 }
 
-// keep remembers the holdings, whose changes are reported.
-func (j *journal) keep(uid types.UID, holdings []v1alpha1.DeviceHolding) {
+// keep remembers the holdings, whose changes are reported, and the namespaces.
+func (j *journal) keep(uid types.UID, holdings []v1alpha1.DeviceHolding, namespaces []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.held == nil {
-		j.held = map[types.UID][]v1alpha1.DeviceHolding{}
+		j.held, j.namespaces = map[types.UID][]v1alpha1.DeviceHolding{}, map[types.UID][]string{}
 	}
-	j.held[uid] = holdings
+	j.held[uid], j.namespaces[uid] = holdings, namespaces
+}
+
+// canConcern reports whether a namespace is, or may be, one of the Entitlement's. One that has just got the label of a selector is found by the steady look.
+func (j *journal) canConcern(e *v1alpha1.Entitlement, namespace string) bool {
+	if e.Spec.Namespaces.Selector == nil {
+		return slices.Contains(e.Spec.Namespaces.Names, namespace)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	known, isKnown := j.namespaces[e.UID]
+	return !isKnown || slices.Contains(known, namespace)
 }
 
 // forget drops what is kept of an Entitlement that is gone.
@@ -120,6 +153,7 @@ func (j *journal) forget(uid types.UID) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	delete(j.held, uid)
+	delete(j.namespaces, uid)
 }
 
 // putBack writes down again what could not be reported.
@@ -127,14 +161,9 @@ func (j *journal) putBack(cluster types.NamespacedName, changes []entitlement.Ch
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, c := range slices.Backward(changes) {
-		at := place{cluster, c.Namespace}
-		if j.pages == nil {
-			j.pages = map[place]*page{}
-		}
-		if j.pages[at] == nil {
-			j.pages[at] = &page{writtenAt: now}
-		}
-		j.pages[at].changes = slices.Insert(j.pages[at].changes, 0, c)
+		p := j.page(place{cluster, c.Namespace}, now)
+		p.changes = slices.Insert(p.changes, 0, c)
+		j.size++
 	}
 }
 
@@ -143,25 +172,25 @@ func clusterOf(e *v1alpha1.Entitlement) types.NamespacedName {
 }
 
 // reportChanges makes an Event and a log line of each change. An Event is named by what it reports, so that a manager that starts again in the middle makes no
-// second one. It returns the changes that could not be reported.
-func (r *Reconciler) reportChanges(ctx context.Context, e *v1alpha1.Entitlement, changes []entitlement.Change) ([]entitlement.Change, error) {
+// second one.
+func (r *Reconciler) reportChanges(ctx context.Context, e *v1alpha1.Entitlement, changes []entitlement.Change) error {
 	logger := log.FromContext(ctx)
-	for i, c := range changes {
+	for _, c := range changes {
 		err := r.Client.Create(ctx, r.eventOf(e, c))
 		switch {
 		case apierrors.IsAlreadyExists(err):
 			continue
 		case err != nil:
-			return changes[i:], fmt.Errorf("make the event of claim %s/%s: %w", c.Namespace, c.Claim, err)
+			return fmt.Errorf("make the event of claim %s/%s: %w", c.Namespace, c.Claim, err)
 		}
 		logger.Info(c.Text(), "reason", c.Reason(), "tenant", e.Spec.Tenant, "claim", c.Namespace+"/"+c.Claim, "uid", c.UID, "node", c.Node, "since", c.Since.UTC())
 	}
-	return nil, nil
+	return nil
 }
 
 func (r *Reconciler) eventOf(e *v1alpha1.Entitlement, c entitlement.Change) *eventsv1.Event {
 	prefix := strings.TrimRight(e.Name[:min(len(e.Name), maxEventPrefix)], ".-")
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %d", e.UID, c.UID, c.Reason(), c.Since.Unix()))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %d %s", e.UID, c.UID, c.Reason(), c.Since.Unix(), c.Mark))
 	return &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: prefix + "." + hex.EncodeToString(sum[:10])},
 		EventTime:  metav1.NewMicroTime(r.Clock.Now()), ReportingController: name, ReportingInstance: name,
@@ -181,6 +210,6 @@ func (r *Reconciler) ofClaim(cluster types.NamespacedName, before, after *resour
 	namespace := cmp.Or(after, before).Namespace
 	r.journal.note(cluster, before, after, r.Clock.Now())
 	return r.requests(context.Background(), func(e *v1alpha1.Entitlement) bool {
-		return clusterOf(e) == cluster && (e.Spec.Namespaces.Selector != nil || slices.Contains(e.Spec.Namespaces.Names, namespace))
+		return clusterOf(e) == cluster && r.journal.canConcern(e, namespace)
 	})
 }

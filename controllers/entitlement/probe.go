@@ -31,12 +31,17 @@ type probes struct {
 	refused map[types.UID]refusal
 }
 
-// refusal is when a cluster refused for a generation of an Entitlement, and in which namespace.
+// refusal is when a cluster refused for a generation of an Entitlement, and in which namespace; without a namespace it did not.
 type refusal struct {
 	generation int64
 	at         time.Time
 	namespace  string
+	// tries counts the claims of the generation that were not refused since then.
+	tries int
 }
+
+// maxSoonTries is how often a claim is tried again within seconds.
+const maxSoonTries = 10
 
 func (p *probes) last(uid types.UID) refusal {
 	p.mu.Lock()
@@ -79,6 +84,14 @@ func (r *Reconciler) probe(ctx context.Context, obs *observation) *problem {
 	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "probe", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: probeClass}}}
 	err := obs.access.Client.Create(ctx, claim, client.DryRunAll)
 	if p := judgeProbe(err, e, namespace); p != nil {
+		// A server uses a new policy within seconds. One that does not is asked with the steady look.
+		if last.tries++; last.generation != e.Generation {
+			last.tries = 1
+		}
+		if last.tries > maxSoonTries {
+			p.again = 0
+		}
+		r.probes.note(e.UID, refusal{generation: e.Generation, tries: last.tries})
 		return p
 	}
 	r.probes.note(e.UID, refusal{generation: e.Generation, at: now, namespace: namespace})
@@ -94,6 +107,8 @@ func judgeProbe(err error, e *v1alpha1.Entitlement, namespace string) *problem {
 			"if this stays, see that its admission plugin ValidatingAdmissionPolicy is on", probeClass, namespace, entitlement.ClaimPolicyName(e))
 	case tenantaccess.IsAnswer(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+entitlement.ClaimPolicyName(e)+"'"):
 		return nil // the API server's reason is Invalid
+	case !tenantaccess.IsAnswer(err), apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err), apierrors.IsInternalError(err), apierrors.IsServiceUnavailable(err):
+		return problemOf("try a claim that must be refused in namespace "+namespace, err)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsNotFound(err), apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource"):
 		return problemOf("try a claim that must be refused in namespace "+namespace, err)
 	default:

@@ -84,14 +84,15 @@ func TestOnlyThePolicysOwnRefusalIsProof(t *testing.T) {
 		err                error
 	}{
 		{"the policy", "", "", &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: 422, Message: policy}}},
-		{"somebody quotes the policy", v1alpha1.ReasonNotRefused, "refused by something else", errors.New(policy)},
+		{"somebody quotes the policy", v1alpha1.ReasonTenantUnreachable, "try a claim", errors.New(policy)},
 		{"the policy, by another version", "", "", forbidden("ValidatingAdmissionPolicy 'ingot-claims-legal' with binding 'ingot-claims-legal' denied request: claims of tenant legal may name only these")},
 		{"it is taken", v1alpha1.ReasonNotRefused, "admission plugin ValidatingAdmissionPolicy is on", nil},
 		{"another tenant's policy", v1alpha1.ReasonNotRefused, "refused by something else", forbidden("ValidatingAdmissionPolicy 'ingot-claims-legal-2' with binding 'ingot-claims-legal-2' denied request")},
 		{"a webhook", v1alpha1.ReasonNotRefused, "refused by something else", forbidden("admission webhook a.example.com denied the request")},
 		{"a right is missing", v1alpha1.ReasonEntitlementRightsMissing, "ingot tenant add", forbidden(`User "ingot" cannot create resource "resourceclaims" in API group "resource.k8s.io" in the namespace "legal"`)},
 		{"the namespace leaves", v1alpha1.ReasonTenantUnreachable, "try a claim", terminating},
-		{"the server is away", v1alpha1.ReasonNotRefused, "connection refused", errors.New("connection refused")},
+		{"the server is away", v1alpha1.ReasonTenantUnreachable, "connection refused", errors.New("connection refused")},
+		{"the server is busy", v1alpha1.ReasonTenantUnreachable, "try a claim", apierrors.NewTooManyRequests("later", 1)},
 	} {
 		p := judgeProbe(c.err, e, "legal")
 		switch {

@@ -26,8 +26,12 @@ func (r *Reconciler) finish(ctx context.Context, obs observation, p *problem) (r
 	status.Classes = entitlement.Report(obs.entitlement, obs.plan.Classes, len(obs.input.Namespaces), obs.use.Known, metav1.NewTime(now))
 	var unreported error
 	if obs.use.Seen != nil {
-		status.Namespaces, status.Waits = int32(len(obs.input.Namespaces)), obs.use.waits
+		status.Namespaces = int32(len(obs.input.Namespaces))
 		unreported = r.report(ctx, obs, status)
+	}
+	// What waited is not known to wait on.
+	if !obs.use.IsUnread {
+		status.Waits = obs.use.waits
 	}
 	is, reason, message := metav1.ConditionTrue, v1alpha1.ReasonEnforced, "the shared cluster refuses what tenant "+after.Spec.Tenant+" is not entitled to"
 	again := rereadAfter
@@ -59,12 +63,12 @@ func rereadUnread(again time.Duration, isUnread bool) time.Duration {
 
 // report makes the Events of what has changed, and sets the holdings once all are made.
 func (r *Reconciler) report(ctx context.Context, obs observation, status *v1alpha1.EntitlementStatus) error {
-	rest, err := r.reportChanges(ctx, obs.entitlement, obs.use.changes)
-	if err != nil {
-		r.journal.putBack(clusterOf(obs.entitlement), rest, r.Clock.Now())
+	if err := r.reportChanges(ctx, obs.entitlement, obs.use.changes); err != nil {
+		// All of them, for an end whose beginning is known counts alone. An Event that is there is not made again.
+		r.journal.putBack(clusterOf(obs.entitlement), obs.use.changes, r.Clock.Now())
 		return err
 	}
-	r.journal.keep(obs.entitlement.UID, obs.use.holdings)
+	r.journal.keep(obs.entitlement.UID, obs.use.holdings, obs.input.Namespaces)
 	status.Holdings = obs.use.holdings[:min(len(obs.use.holdings), v1alpha1.MaxHoldings)]
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/entitlement"
@@ -44,10 +45,8 @@ func (r *Reconciler) readUse(ctx context.Context, obs *observation, seen []entit
 	if err != nil {
 		return out, err
 	}
-	pods, refusals, err := r.observePods(ctx, obs)
-	if err != nil {
-		return out, err
-	}
+	// Tenants make pods as large and as many as they like: what cannot be read of them makes nothing else unknown.
+	pods, refusals, podsUnread := r.observePods(ctx, obs)
 	if out.Seen, err = find(ctx, obs, claims, pods); err != nil {
 		return out, err
 	}
@@ -60,7 +59,11 @@ func (r *Reconciler) readUse(ctx context.Context, obs *observation, seen []entit
 			waiting = append(waiting, claims[i])
 		}
 	}
-	out.waits = entitlement.Waits(waiting, pods, refusals)
+	if podsUnread != nil {
+		log.FromContext(ctx).Info("What waits for devices is not known", "reason", podsUnread.Error())
+	} else {
+		out.waits = entitlement.Waits(waiting, pods, refusals)
+	}
 	out.holdings, out.changes = r.journal.compare(obs, seen, holdings)
 	return out, nil
 }
@@ -92,7 +95,7 @@ type waitingPods struct {
 
 // observePods returns the tenant's pods that wait.
 func (r *Reconciler) observePods(ctx context.Context, obs *observation) ([]entitlement.Pod, entitlement.Refusals, error) {
-	all, err := readShared(r, obs, "Pod", func() (*waitingPods, error) { return readPods(ctx, obs.access.Client, obs.input.Guarded) })
+	all, err := readShared(r, obs, "Pod", func() (*waitingPods, error) { return readPods(ctx, obs.access, obs.input.Guarded) })
 	if err != nil {
 		return nil, nil, fmt.Errorf("list the pods of the shared cluster that wait: %s", tenantaccess.Printable(err.Error()))
 	}
@@ -114,10 +117,10 @@ const reasonClaimNotMade = "FailedResourceClaimCreation"
 const combined = "(combined from similar events): "
 
 // readPods reads the pods of a cluster that have no node, and what was said of those whose claim cannot be made.
-func readPods(ctx context.Context, c client.Client, guarded []string) (*waitingPods, error) {
+func readPods(ctx context.Context, a *tenantaccess.Access, guarded []string) (*waitingPods, error) {
 	out := &waitingPods{pods: map[string][]entitlement.Pod{}}
 	lacksClaim := false
-	err := tenantaccess.EachPage(ctx, c, func() *corev1.PodList { return &corev1.PodList{} }, func(page *corev1.PodList) {
+	err := tenantaccess.EachSparePage(ctx, a, func() *corev1.PodList { return &corev1.PodList{} }, func(page *corev1.PodList) {
 		for i := range page.Items {
 			if pod, asks := entitlement.PodOf(&page.Items[i], guarded); asks && page.Items[i].DeletionTimestamp == nil {
 				out.pods[pod.Namespace] = append(out.pods[pod.Namespace], pod)
@@ -126,15 +129,15 @@ func readPods(ctx context.Context, c client.Client, guarded []string) (*waitingP
 		}
 	}, client.MatchingFields{"spec.nodeName": "", "status.phase": string(corev1.PodPending)})
 	if err == nil && lacksClaim {
-		out.refusals, err = readRefusals(ctx, c)
+		out.refusals, err = readRefusals(ctx, a)
 	}
 	return out, err
 }
 
 // readRefusals reads the newest event of each pod whose claim cannot be made. Without the right to list events nothing is said of why.
-func readRefusals(ctx context.Context, c client.Client) (map[string]entitlement.Refusals, error) {
+func readRefusals(ctx context.Context, a *tenantaccess.Access) (map[string]entitlement.Refusals, error) {
 	newest := map[string]corev1.Event{}
-	err := tenantaccess.EachPage(ctx, c, func() *corev1.EventList { return &corev1.EventList{} }, func(page *corev1.EventList) {
+	err := tenantaccess.EachSparePage(ctx, a, func() *corev1.EventList { return &corev1.EventList{} }, func(page *corev1.EventList) {
 		for _, e := range page.Items {
 			name := e.InvolvedObject.Namespace + "/" + e.InvolvedObject.Name
 			if last, isKnown := newest[name]; !isKnown || last.LastTimestamp.Before(&e.LastTimestamp) {

@@ -46,7 +46,7 @@ func (r *Reconciler) observeSharing(ctx context.Context, obs *observation) error
 	obs.unreadable = map[string]string{}
 	for cluster, nodes := range obs.nodesByCluster() {
 		if len(shared[cluster]) > 0 {
-			r.observeCluster(ctx, obs, cluster, nodes, entitlement.Budgets(shared[cluster]))
+			r.observeCluster(ctx, obs, cluster, nodes, shared[cluster])
 		}
 	}
 	if len(obs.sharing.Budgets) == 0 {
@@ -69,12 +69,12 @@ func (obs *observation) nodesByCluster() map[string][]*v1alpha1.Machine {
 
 // observeCluster reads what claims hold on the nodes of one shared cluster. Where that cannot be read, it is unknown: Machines wait only where a class has a
 // budget.
-func (r *Reconciler) observeCluster(ctx context.Context, obs *observation, cluster string, nodes []*v1alpha1.Machine, budgets map[string]entitlement.Budget) {
+func (r *Reconciler) observeCluster(ctx context.Context, obs *observation, cluster string, nodes []*v1alpha1.Machine, entitlements []v1alpha1.Entitlement) {
+	budgets := entitlement.Budgets(entitlements)
 	for class, b := range budgets {
 		obs.sharing.Budgets[plan.Class{Cluster: cluster, Name: class}] = plan.DeviceBudget{Limit: b.Devices, Entitlement: b.Entitlement}
 	}
-	tenant := types.NamespacedName{Namespace: nodes[0].Namespace, Name: nodes[0].Spec.TenantClusterRef.Name}
-	claims, err := r.readClaims(ctx, tenant)
+	tenant, claims, err := r.readClaims(ctx, entitlements)
 	if err != nil {
 		if len(budgets) > 0 {
 			obs.unreadable[cluster] = fmt.Sprintf("the claims of TenantCluster %s cannot be read, and a class of an Entitlement there has a maxUnavailable: %s", tenant, tenantaccess.Printable(err.Error()))
@@ -99,8 +99,23 @@ func heldByClass(classes map[string]entitlement.Held) []plan.Held {
 	return out
 }
 
-// readClaims returns the claims of a TenantCluster.
-func (r *Reconciler) readClaims(ctx context.Context, tenant types.NamespacedName) ([]resourcev1.ResourceClaim, error) {
+// readClaims returns the claims of a cluster, by the first of the TenantClusters of its Entitlements that has them, or else why the last one has none. Those of
+// another TenantCluster of the same cluster are not watched.
+func (r *Reconciler) readClaims(ctx context.Context, entitlements []v1alpha1.Entitlement) (tenant types.NamespacedName, claims []resourcev1.ResourceClaim, err error) {
+	var tenants []types.NamespacedName
+	for i := range entitlements {
+		tenants = append(tenants, types.NamespacedName{Namespace: entitlements[i].Namespace, Name: entitlements[i].Spec.TenantClusterRef.Name})
+	}
+	slices.SortFunc(tenants, func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
+	for _, tenant = range slices.Compact(tenants) {
+		if claims, err = r.readClaimsOf(ctx, tenant); err == nil {
+			break
+		}
+	}
+	return tenant, claims, err
+}
+
+func (r *Reconciler) readClaimsOf(ctx context.Context, tenant types.NamespacedName) ([]resourcev1.ResourceClaim, error) {
 	access, err := r.Tenants.For(tenant)
 	if err != nil {
 		return nil, err

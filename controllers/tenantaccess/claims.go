@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -64,7 +67,7 @@ func claimHandler(s *clientSet) toolscache.ResourceEventHandler {
 	send := func(before, after any) {
 		old, _ := unwrapDeleted(before).(*resourcev1.ResourceClaim)
 		now, _ := after.(*resourcev1.ResourceClaim)
-		if s.ctx.Err() == nil && (old != nil || now != nil) {
+		if s.ctx.Err() == nil && (old != nil || now != nil) && !isSameClaim(old, now) {
 			s.hub.claimChanged(s.key, old, now)
 		}
 	}
@@ -73,6 +76,16 @@ func claimHandler(s *clientSet) toolscache.ResourceEventHandler {
 		UpdateFunc: send,
 		DeleteFunc: func(before any) { send(before, nil) },
 	}
+}
+
+// isSameClaim tells whether two trimmed claims differ only in the resourceVersion.
+func isSameClaim(before, after *resourcev1.ResourceClaim) bool {
+	if before == nil || after == nil {
+		return false
+	}
+	copied := *before
+	copied.ResourceVersion = after.ResourceVersion
+	return equality.Semantic.DeepEqual(&copied, after)
 }
 
 func (h *hub) claimChanged(tenant types.NamespacedName, before, after *resourcev1.ResourceClaim) {
@@ -85,17 +98,25 @@ func (h *hub) claimChanged(tenant types.NamespacedName, before, after *resourcev
 	}
 }
 
-// trimClaim returns the part of a ResourceClaim that says what it asks for, what it has, and where.
+// The limits of the API server on the names of namespaces, of other objects, and on uids.
+const (
+	maxNamespace = 63
+	maxName      = 253
+	maxUID       = 128
+)
+
+// trimClaim returns the part of a ResourceClaim that says what it asks for, what it has, and where. Names that no API server stores are cut: they are written
+// to the status of an Entitlement.
 func trimClaim(claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 	kept := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
-		Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID, ResourceVersion: limitText(claim.ResourceVersion),
+		Namespace: cut(claim.Namespace, maxNamespace), Name: cut(claim.Name, maxName), UID: types.UID(cut(string(claim.UID), maxUID)), ResourceVersion: limitText(claim.ResourceVersion),
 		CreationTimestamp: claim.CreationTimestamp, DeletionTimestamp: claim.DeletionTimestamp,
 	}}
 	for _, r := range head(claim.Spec.Devices.Requests, resourcev1.DeviceRequestsMaxSize) {
 		kept.Spec.Devices.Requests = append(kept.Spec.Devices.Requests, trimClaimRequest(r))
 	}
 	if from := claim.Status.Allocation; from != nil {
-		to := &resourcev1.AllocationResult{NodeSelector: from.NodeSelector, AllocationTimestamp: from.AllocationTimestamp}
+		to := &resourcev1.AllocationResult{NodeSelector: trimNodeSelector(from.NodeSelector), AllocationTimestamp: from.AllocationTimestamp}
 		for _, result := range head(from.Devices.Results, resourcev1.AllocationResultsMaxSize) {
 			to.Devices.Results = append(to.Devices.Results, resourcev1.DeviceRequestAllocationResult{
 				Request: limitText(result.Request), Driver: limitText(result.Driver), Pool: limitText(result.Pool), Device: limitText(result.Device),
@@ -106,14 +127,43 @@ func trimClaim(claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 	return kept
 }
 
+// cut returns the beginning of a text. It copies a longer one, because a part of a string keeps all of it in memory.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.Clone(text[:limit])
+}
+
+// trimNodeSelector returns the part of a selector that names one node.
+func trimNodeSelector(from *corev1.NodeSelector) *corev1.NodeSelector {
+	if from == nil {
+		return nil
+	}
+	to := &corev1.NodeSelector{}
+	for _, term := range head(from.NodeSelectorTerms, maxNodeTerms) {
+		for _, field := range head(term.MatchFields, maxNodeTerms) {
+			if field.Key == metav1.ObjectNameField && field.Operator == corev1.NodeSelectorOpIn && len(field.Values) == 1 && len(field.Values[0]) <= maxName {
+				to.NodeSelectorTerms = append(to.NodeSelectorTerms, corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{
+					Key: field.Key, Operator: field.Operator, Values: slices.Clone(field.Values),
+				}}})
+			}
+		}
+	}
+	return to
+}
+
+// maxNodeTerms is how many terms of a selector are read. The scheduler writes one.
+const maxNodeTerms = 4
+
 func trimClaimRequest(from resourcev1.DeviceRequest) resourcev1.DeviceRequest {
 	to := resourcev1.DeviceRequest{Name: limitText(from.Name)}
 	if e := from.Exactly; e != nil {
-		to.Exactly = &resourcev1.ExactDeviceRequest{DeviceClassName: limitText(e.DeviceClassName), AllocationMode: e.AllocationMode, Count: e.Count}
+		to.Exactly = &resourcev1.ExactDeviceRequest{DeviceClassName: cut(e.DeviceClassName, maxName), AllocationMode: e.AllocationMode, Count: e.Count}
 	}
 	for _, f := range head(from.FirstAvailable, resourcev1.FirstAvailableDeviceRequestMaxSize) {
 		to.FirstAvailable = append(to.FirstAvailable, resourcev1.DeviceSubRequest{
-			Name: limitText(f.Name), DeviceClassName: limitText(f.DeviceClassName), AllocationMode: f.AllocationMode, Count: f.Count,
+			Name: limitText(f.Name), DeviceClassName: cut(f.DeviceClassName, maxName), AllocationMode: f.AllocationMode, Count: f.Count,
 		})
 	}
 	return to

@@ -1,6 +1,7 @@
 package tenantaccess
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -10,7 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -52,8 +56,15 @@ func TestClaimsAreWatchedWhereTheyAreWanted(t *testing.T) {
 	if err := server.Client.Create(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
+	// Of this nothing is kept, so that it is no change.
 	claim.Annotations = map[string]string{"changed": "true"}
 	if err := server.Client.Update(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	claim.Status.Allocation = &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{
+		Results: []resourcev1.DeviceRequestAllocationResult{{Request: "gpu", Driver: "gpu.nvidia.com", Pool: "a", Device: "gpu-0"}, {Request: "gpu", Driver: "gpu.nvidia.com", Pool: "a", Device: "gpu-1"}},
+	}}
+	if err := server.Client.Status().Update(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the claim is in the cache", func() bool {
@@ -96,5 +107,34 @@ func TestAClaimKeepsWhatSaysWhatItHasAndNoMore(t *testing.T) {
 	if first.Exactly.DeviceClassName != "a100" || first.Exactly.Count != 2 || first.FirstAvailable[0].DeviceClassName != "b" || !kept.Status.Allocation.AllocationTimestamp.Equal(&at) ||
 		kept.Namespace != "a" || kept.Labels != nil || len(kept.Status.Allocation.Devices.Results) != resourcev1.AllocationResultsMaxSize {
 		t.Errorf("%+v", kept)
+	}
+}
+
+// TestClaimsOfOneNameInTwoNamespacesAreTwo reads them as a list and as a watch does.
+func TestClaimsOfOneNameInTwoNamespacesAreTwo(t *testing.T) {
+	claims := &resourcev1.ResourceClaimList{}
+	for _, namespace := range []string{"a", "b"} {
+		claims.Items = append(claims.Items, resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "gpu"}})
+	}
+	r := newRegistry(t, Options{})
+	account := r.book.open("test", func(*tooLargeError) {})
+	m := &meteredListerWatcher{
+		kind: claimKind, ledger: &ledger{account: account, plural: claimKind.plural, sizes: map[string]int64{}}, exceeded: func(err error) { t.Error(err) },
+		from: &toolscache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return claims.DeepCopy(), nil }},
+	}
+	list, err := m.list(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := list.(*resourcev1.ResourceClaimList).Items; len(got) != 2 || len(m.ledger.sizes) != 2 {
+		t.Errorf("%d claims are kept, and %d are counted", len(got), len(m.ledger.sizes))
+	}
+	if _, err := m.event(watch.Event{Type: watch.Deleted, Object: &claims.Items[0]}); err != nil || len(m.ledger.sizes) != 1 {
+		t.Errorf("%d claims are counted when one is gone: %v", len(m.ledger.sizes), err)
+	}
+	claims.Items[1].Namespace = strings.Repeat("x", 1000)
+	e, err := m.event(watch.Event{Type: watch.Added, Object: &claims.Items[1]})
+	if err != nil || len(e.Object.(*resourcev1.ResourceClaim).Namespace) != maxNamespace {
+		t.Errorf("%+v is kept, which no API server stores: %v", e, err)
 	}
 }

@@ -57,6 +57,9 @@ type clientSet struct {
 	// probeNow starts the next probe at once.
 	probeNow chan struct{}
 
+	// spare reads what the tenant is used without.
+	spare client.Client
+
 	mu      sync.Mutex
 	version string
 	// clusterUID is the uid of the cluster that answered last; empty: it is not known. expected is what Registry.Expect says.
@@ -142,6 +145,15 @@ func (s *clientSet) connect() error {
 	if s.direct, err = client.New(s.config, client.Options{HTTPClient: httpClient, Scheme: s.options.Scheme, Mapper: mapper}); err != nil {
 		return invalid("client: %w", err)
 	}
+	spareClient, err := newHTTPClient(s.config, s.wire, deadlines{
+		responseTimeout: timeout, totalTimeout: timeout, weight: maxResponseWeight, account: s.account, refuse: s.lost, isOptional: true,
+	})
+	if err != nil {
+		return err
+	}
+	if s.spare, err = client.New(s.config, client.Options{HTTPClient: spareClient, Scheme: s.options.Scheme, Mapper: mapper}); err != nil {
+		return invalid("client: %w", err)
+	}
 	return nil
 }
 
@@ -163,7 +175,7 @@ func (s *clientSet) access() (*Access, error) {
 		read.claims = s.claims.watch.reader
 	}
 	return &Access{
-		Cache: read, SlicesServed: s.slices != nil, Client: s.direct, Clientset: s.clientset,
+		Cache: read, SlicesServed: s.slices != nil, Client: s.direct, Spare: s.spare, Clientset: s.clientset,
 		Server: s.config.Host, CA: s.config.CAData, Version: s.version, ClusterUID: s.clusterUID, DNS: s.dns,
 		ServingRequests: s.requests.report(), WatchedClaims: s.claims.report(),
 	}, nil

@@ -322,6 +322,40 @@ func answerWithoutEnd(t *testing.T, r *Registry, call tenantcalls.Call, way endl
 	eventually(t, "its memory is let go", func() bool { return heap()-before < 16<<20 })
 }
 
+// TestAnAnswerWithoutEndToASpareCallIsNothingMore: tenants make pods as large and as many as they like, and the cluster with all others is used on.
+func TestAnAnswerWithoutEndToASpareCallIsNothingMore(t *testing.T) {
+	r := newRegistry(t, Options{Memory: 2 << 20, ProbeInterval: 20 * time.Millisecond})
+	call := tenantcalls.Call{Verb: "list", Resource: "pods"}
+	inner := gatekeeper(t, func(string) int { return 0 })
+	for _, way := range endlessWays {
+		if !way.fits(call) {
+			continue
+		}
+		t.Run(way.name, func(t *testing.T) {
+			proxy, ca := newTLSServer(t, http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+				if tenantcalls.Of(request) == call {
+					w.Header().Set("Content-Type", "application/json")
+					way.write(w, call)
+					return
+				}
+				inner.ServeHTTP(w, request)
+			}))
+			key := types.NamespacedName{Namespace: "bad", Name: "spare"}
+			if err := r.Set(t.Context(), key, configOf(proxy.URL, ca, "", "token: a")); err != nil {
+				t.Fatal(err)
+			}
+			defer r.Remove(key)
+			access := usable(t, r, key)
+			if err := EachSparePage(t.Context(), access, func() *corev1.PodList { return &corev1.PodList{} }, func(*corev1.PodList) {}); err == nil {
+				t.Error("the call has an answer")
+			}
+			if _, err := r.For(key); err != nil {
+				t.Errorf("the tenant is not used any more: %v", err)
+			}
+		})
+	}
+}
+
 // checkWithout sees to it that a tenant is used without the objects of an optional kind, and that nothing is kept of them: nodes and tenants create them.
 func checkWithout(t *testing.T, r *Registry, key types.NamespacedName, before int64, of kind) {
 	t.Helper()

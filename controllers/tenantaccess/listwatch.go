@@ -55,13 +55,16 @@ func trimmed[T client.Object](trim func(T) T) func(runtime.Object) client.Object
 	}
 }
 
+// keyOf returns the namespace and the name of an object.
+func keyOf(object client.Object) string { return object.GetNamespace() + "/" + object.GetName() }
+
 // keep trims an object and enters it in the ledger. It returns nil for an object of another kind.
 func (m *meteredListerWatcher) keep(o runtime.Object) (client.Object, error) {
 	object := m.kind.trim(o)
 	if object == nil {
 		return nil, nil
 	}
-	err := m.ledger.put(object.GetName(), footprint(object))
+	err := m.ledger.put(keyOf(object), footprint(object))
 	if err != nil {
 		m.exceeded(err)
 	}
@@ -77,7 +80,7 @@ func (m *meteredListerWatcher) list(ctx context.Context, options metav1.ListOpti
 	}
 	m.ledger.begin()
 	var kept []runtime.Object
-	names := map[string]bool{}
+	known := map[string]bool{}
 	for {
 		page, err := m.from.ListWithContext(ctx, options)
 		if err != nil {
@@ -86,8 +89,8 @@ func (m *meteredListerWatcher) list(ctx context.Context, options metav1.ListOpti
 		before := len(kept)
 		err = meta.EachListItem(page, func(item runtime.Object) error {
 			object, err := m.keep(item)
-			if object != nil && !names[object.GetName()] {
-				kept, names[object.GetName()] = append(kept, object), true
+			if object != nil && !known[keyOf(object)] {
+				kept, known[keyOf(object)] = append(kept, object), true
 			}
 			return err
 		})
@@ -169,7 +172,7 @@ func (m *meteredListerWatcher) event(e watch.Event) (watch.Event, error) {
 		return e, err
 	case watch.Deleted:
 		if object := m.kind.trim(e.Object); object != nil {
-			m.ledger.drop(object.GetName())
+			m.ledger.drop(keyOf(object))
 			e.Object = object
 		}
 	case watch.Bookmark:

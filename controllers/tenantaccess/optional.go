@@ -119,8 +119,13 @@ func (s *clientSet) askForOptional(known optional) optional {
 	next := known
 	if known.askedAt.IsZero() || now.Sub(known.askedAt) >= rightsInterval {
 		next.askedAt = now
-		if next.denied, next.problem = s.readRights(known.kind.rights); next.problem == "" && now.Before(known.until) {
-			next.problem = known.problem
+		switch denied, problem := s.readRights(known.kind.rights); {
+		case problem != "" && known.watch != nil:
+			// What is watched says by itself when it may not be: one answer that is missing ends nothing.
+		case problem == "" && now.Before(known.until):
+			next.denied = denied
+		default:
+			next.denied, next.problem = denied, problem
 		}
 	}
 	return next

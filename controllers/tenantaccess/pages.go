@@ -13,16 +13,27 @@ import (
 const (
 	pageSize = 200
 	maxPages = 500
-	maxList  = 64 << 20
+	// sparePage is for objects that tenants make as large as they may be.
+	sparePage = 8
+	maxList   = 64 << 20
 )
 
 // EachPage reads a list page by page, each into a new one: what a page leaves out would otherwise be that of the one before. It returns an error for a list
 // that is larger than what is read of a tenant.
 func EachPage[L client.ObjectList](ctx context.Context, c client.Reader, newPage func() L, each func(L), options ...client.ListOption) error {
+	return eachPage(ctx, c, pageSize, newPage, each, options...)
+}
+
+// EachSparePage is EachPage for objects that a tenant makes, of which few are in one answer.
+func EachSparePage[L client.ObjectList](ctx context.Context, a *Access, newPage func() L, each func(L), options ...client.ListOption) error {
+	return eachPage(ctx, a.Spare, sparePage, newPage, each, options...)
+}
+
+func eachPage[L client.ObjectList](ctx context.Context, c client.Reader, limit int64, newPage func() L, each func(L), options ...client.ListOption) error {
 	next, size := "", int64(0)
 	for range maxPages {
 		page := newPage()
-		if err := c.List(ctx, page, append([]client.ListOption{client.Limit(pageSize), client.Continue(next)}, options...)...); err != nil {
+		if err := c.List(ctx, page, append([]client.ListOption{client.Limit(limit), client.Continue(next)}, options...)...); err != nil {
 			return err
 		}
 		if size += footprint(page); size > maxList {

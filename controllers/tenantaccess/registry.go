@@ -62,6 +62,8 @@ type Access struct {
 	SlicesServed bool
 	// Client reads from and writes to the tenant's API server, with the tenant's rate limit and timeouts.
 	Client client.Client
+	// Spare reads what the tenant is used without: an answer that is too large, or none, is an error of that call and no more.
+	Spare client.Reader
 	// Clientset is the same as a client-go clientset, for subresources and kubectl's drain helper.
 	Clientset kubernetes.Interface
 	// Server is the server of the kubeconfig.

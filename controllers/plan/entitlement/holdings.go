@@ -16,6 +16,8 @@ import (
 type Change struct {
 	v1alpha1.DeviceHolding
 	HasEnded bool
+	// Mark tells two changes of one claim apart where the cluster does not say when it was allocated: Kubernetes before 1.36 does not.
+	Mark string
 }
 
 // Reason of the Event.
@@ -69,12 +71,19 @@ func ChangesOf(before, after *resourcev1.ResourceClaim) []Change {
 	has, hasAny := HoldingOf(after)
 	var out []Change
 	if hadAny && (!hasAny || keyOf(had) != keyOf(has)) {
-		out = append(out, Change{DeviceHolding: had, HasEnded: true})
+		out = append(out, Change{DeviceHolding: had, HasEnded: true, Mark: markOf(before)})
 	}
 	if hasAny && (!hadAny || keyOf(had) != keyOf(has)) {
-		out = append(out, Change{DeviceHolding: has})
+		out = append(out, Change{DeviceHolding: has, Mark: markOf(after)})
 	}
 	return out
+}
+
+func markOf(claim *resourcev1.ResourceClaim) string {
+	if claim.Status.Allocation.AllocationTimestamp != nil {
+		return ""
+	}
+	return claim.ResourceVersion
 }
 
 // Compare returns the holdings of now, the oldest first, and what has changed: first what was seen to happen, in its order, then what is there or gone without

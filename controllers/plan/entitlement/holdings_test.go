@@ -34,6 +34,23 @@ func claimAt(name string, minute int) *resourcev1.ResourceClaim {
 	return c
 }
 
+// unknownSince returns a claim that has a device, of a cluster that does not say since when.
+func unknownSince(version string) *resourcev1.ResourceClaim {
+	c := claimAt("a", 0)
+	c.ResourceVersion, c.Status.Allocation.AllocationTimestamp = version, nil
+	return c
+}
+
+func TestUsesOfOneClaimAreToldApartWithoutATime(t *testing.T) {
+	first, second := ChangesOf(claimAt("a", -1), unknownSince("7")), ChangesOf(claimAt("a", -1), unknownSince("9"))
+	if len(first) != 1 || len(second) != 1 || first[0].Mark == second[0].Mark {
+		t.Errorf("%+v, %+v", first, second)
+	}
+	if known := ChangesOf(claimAt("a", -1), claimAt("a", 1)); known[0].Mark != "" {
+		t.Errorf("a claim that is reported again after a restart has another mark: %+v", known)
+	}
+}
+
 func textOf(changes []Change) string {
 	var out []string
 	for _, c := range changes {
@@ -57,6 +74,7 @@ func TestAChangeOfAClaimIsABeginningOrAnEnd(t *testing.T) {
 		{"it is made", nil, claimAt("a", -1), ""},
 		{"it gets devices", claimAt("a", -1), claimAt("a", 1), "+a@1"},
 		{"it is seen with devices for the first time", nil, claimAt("a", 1), "+a@1"},
+		{"it gets others and the cluster does not say when", unknownSince("7"), unknownSince("8"), ""},
 		{"something else of it changes", claimAt("a", 1), claimAt("a", 1), ""},
 		{"it loses its devices", claimAt("a", 1), claimAt("a", -1), "-a@1"},
 		{"it is gone with its devices", claimAt("a", 1), nil, "-a@1"},
@@ -228,7 +246,7 @@ func TestWhatWaitsIsCountedByReason(t *testing.T) {
 	}
 	want := []string{
 		"Pod ClaimNotMade 1 legal/refused", "Pod NotTried 3 legal/made", "Pod QuotaExceeded 2 legal/quota-1", "Pod Unschedulable 1 legal/named",
-		"ResourceClaim Unallocated 2 legal/made-gpu", "ResourceClaim Unused 1 legal/idle",
+		"ResourceClaim Unallocated 2 legal/mine", "ResourceClaim Unused 1 legal/idle",
 	}
 	if !slices.Equal(text, want) {
 		t.Errorf("\n%s\nexpected\n%s", strings.Join(text, "\n"), strings.Join(want, "\n"))

@@ -91,19 +91,25 @@ const quotaRefusal = "exceeded quota"
 // Waits returns what waits for devices, by kind and reason. The claims are those that have none.
 func Waits(claims []resourcev1.ResourceClaim, pods []Pod, refusals Refusals) []v1alpha1.DeviceWait {
 	var all []v1alpha1.DeviceWait
-	wanted := map[string]bool{}
+	wanted := map[string]metav1.Time{}
 	for i := range pods {
 		p := &pods[i]
 		for _, claim := range p.Claims {
-			wanted[p.Namespace+"/"+claim] = true
+			// A claim that was made long ago waits since a pod does.
+			if since, isWanted := wanted[p.Namespace+"/"+claim]; !isWanted || p.Created.Before(&since) {
+				wanted[p.Namespace+"/"+claim] = p.Created
+			}
 		}
 		all = append(all, p.wait(refusals))
 	}
 	for i := range claims {
 		c := &claims[i]
 		w := v1alpha1.DeviceWait{Kind: v1alpha1.WaitingClaim, Reason: v1alpha1.WaitUnused, Count: 1, Since: c.CreationTimestamp, Longest: c.Namespace + "/" + c.Name}
-		if wanted[w.Longest] {
+		if since, isWanted := wanted[w.Longest]; isWanted {
 			w.Reason = v1alpha1.WaitUnallocated
+			if w.Since.Before(&since) {
+				w.Since = since
+			}
 		}
 		all = append(all, w)
 	}
