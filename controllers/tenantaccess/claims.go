@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
 // claimKind are the claims of devices, in a cluster that tenants share.
@@ -132,7 +134,7 @@ func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-	return strings.Clone(text[:limit])
+	return strings.Clone(v1alpha1.Truncate(text, limit))
 }
 
 // trimNodeSelector returns the part of a selector that names one node.
