@@ -33,6 +33,8 @@ type Reconciler struct {
 	journal journal
 	plans   plans
 	probes  probes
+
+	selections selections
 }
 
 //+kubebuilder:rbac:groups=ingot.dev,resources=entitlements,verbs=get;list;watch;patch

@@ -47,7 +47,7 @@ func (r *Reconciler) readUse(ctx context.Context, obs *observation, seen []entit
 	}
 	// Tenants make pods as large and as many as they like: what cannot be read of them makes nothing else unknown.
 	pods, refusals, podsUnread := r.observePods(ctx, obs)
-	if out.Seen, err = find(ctx, obs, claims, pods); err != nil {
+	if out.Seen, err = r.find(ctx, obs, claims, pods); err != nil {
 		return out, err
 	}
 	var waiting []resourcev1.ResourceClaim
@@ -160,7 +160,7 @@ func readRefusals(ctx context.Context, a *tenantaccess.Access) (map[string]entit
 }
 
 // find returns what was found of the classes.
-func find(ctx context.Context, obs *observation, claims []resourcev1.ResourceClaim, pods []entitlement.Pod) (map[string]entitlement.Seen, error) {
+func (r *Reconciler) find(ctx context.Context, obs *observation, claims []resourcev1.ResourceClaim, pods []entitlement.Pod) (map[string]entitlement.Seen, error) {
 	var published resourcev1.ResourceSliceList
 	if err := obs.access.Cache.List(ctx, &published, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the ResourceSlices of the shared cluster: %w", err)
@@ -169,6 +169,7 @@ func find(ctx context.Context, obs *observation, claims []resourcev1.ResourceCla
 	if err != nil {
 		return nil, fmt.Errorf("list the Nodes of the shared cluster: %w", err)
 	}
+	state := stateOf(published.Items, gated)
 	usage, resources := entitlement.Count(claims), entitlement.CountResources(quotaStatuses(obs), pods)
 	seen := map[string]entitlement.Seen{}
 	for _, c := range obs.plan.Classes {
@@ -178,7 +179,7 @@ func find(ctx context.Context, obs *observation, claims []resourcev1.ResourceCla
 		}
 		s := entitlement.Seen{Usage: usage[c.DeviceClass]}
 		if !c.IsKept {
-			if s.Found, err = entitlement.Find(c.Selector, published.Items, func(node string) bool { return gated[node] }); err != nil {
+			if s.Found, err = r.selections.find(obs.access.Client, state, c.Selector, published.Items, gated); err != nil {
 				s.Problem = err.Error()
 			}
 		}

@@ -111,7 +111,7 @@ const (
 // to the status of an Entitlement.
 func trimClaim(claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 	kept := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
-		Namespace: cut(claim.Namespace, maxNamespace), Name: cut(claim.Name, maxName), UID: types.UID(cut(string(claim.UID), maxUID)), ResourceVersion: limitText(claim.ResourceVersion),
+		Namespace: boundName(claim.Namespace, maxNamespace), Name: boundName(claim.Name, maxName), UID: types.UID(boundName(string(claim.UID), maxUID)), ResourceVersion: limitText(claim.ResourceVersion),
 		CreationTimestamp: claim.CreationTimestamp, DeletionTimestamp: claim.DeletionTimestamp,
 	}}
 	for _, r := range head(claim.Spec.Devices.Requests, resourcev1.DeviceRequestsMaxSize) {
@@ -129,8 +129,8 @@ func trimClaim(claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 	return kept
 }
 
-// cut returns the beginning of a text. It copies a longer one, because a part of a string keeps all of it in memory.
-func cut(text string, limit int) string {
+// boundName returns a name of at most so many bytes. It copies a longer one, because a part of a string keeps all of it in memory.
+func boundName(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
@@ -161,11 +161,11 @@ const maxNodeTerms = 4
 func trimClaimRequest(from resourcev1.DeviceRequest) resourcev1.DeviceRequest {
 	to := resourcev1.DeviceRequest{Name: limitText(from.Name)}
 	if e := from.Exactly; e != nil {
-		to.Exactly = &resourcev1.ExactDeviceRequest{DeviceClassName: cut(e.DeviceClassName, maxName), AllocationMode: e.AllocationMode, Count: e.Count}
+		to.Exactly = &resourcev1.ExactDeviceRequest{DeviceClassName: boundName(e.DeviceClassName, maxName), AllocationMode: e.AllocationMode, Count: e.Count}
 	}
 	for _, f := range head(from.FirstAvailable, resourcev1.FirstAvailableDeviceRequestMaxSize) {
 		to.FirstAvailable = append(to.FirstAvailable, resourcev1.DeviceSubRequest{
-			Name: limitText(f.Name), DeviceClassName: cut(f.DeviceClassName, maxName), AllocationMode: f.AllocationMode, Count: f.Count,
+			Name: limitText(f.Name), DeviceClassName: boundName(f.DeviceClassName, maxName), AllocationMode: f.AllocationMode, Count: f.Count,
 		})
 	}
 	return to
