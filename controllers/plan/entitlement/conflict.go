@@ -22,6 +22,16 @@ type Namespace struct {
 
 // NamespacesOf returns the names of the namespaces of a tenant that exist, sorted.
 func NamespacesOf(n v1alpha1.TenantNamespaces, all []Namespace) ([]string, error) {
+	if n.Selector == nil {
+		var out []string
+		for i := range all {
+			if slices.Contains(n.Names, all[i].Name) {
+				out = append(out, all[i].Name)
+			}
+		}
+		slices.Sort(out)
+		return out, nil
+	}
 	selector, err := metav1.LabelSelectorAsSelector(NamespaceSelector(n))
 	if err != nil {
 		return nil, fmt.Errorf("namespaces.selector: %w", err)
@@ -77,6 +87,9 @@ func contradiction(e, other *v1alpha1.Entitlement, all []Namespace) string {
 
 // shared returns the namespaces that are in both, also those that are named and do not exist yet.
 func shared(a, b v1alpha1.TenantNamespaces, all []Namespace) []string {
+	if a.Selector == nil && b.Selector == nil {
+		return slices.Sorted(slices.Values(slices.DeleteFunc(slices.Clone(a.Names), func(n string) bool { return !slices.Contains(b.Names, n) })))
+	}
 	for _, name := range append(slices.Clone(a.Names), b.Names...) {
 		if !slices.ContainsFunc(all, func(n Namespace) bool { return n.Name == name }) {
 			all = append(slices.Clone(all), Namespace{Name: name})
