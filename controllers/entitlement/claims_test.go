@@ -159,6 +159,14 @@ func TestWhatWaitsForDevicesIsSaid(t *testing.T) {
 	add := func(name string, change func(*corev1.PodSpec)) {
 		server.Create(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.tenant, Name: name}, Spec: pod(change)})
 	}
+	// Otherwise the devices of other tests go to these pods.
+	t.Cleanup(func() {
+		for _, o := range []client.Object{&corev1.Pod{}, &resourcev1.ResourceClaim{}} {
+			if err := server.Client.DeleteAllOf(context.Background(), o, client.InNamespace(r.tenant), client.GracePeriodSeconds(0)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 	add("first", withTemplate)
 	management.Eventually(t, "the first pod has its claim", func() bool {
 		var p corev1.Pod
