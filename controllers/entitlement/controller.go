@@ -56,7 +56,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil || obs.entitlement == nil {
 		return step.Retry(err).Result()
 	}
-	r.Tenants.WatchClaims(clusterOf(obs.entitlement), obs.isShared)
+	r.Tenants.WatchClaims(clusterOf(obs.entitlement), obs.mustWatchClaims)
 	// A manifest that was copied has the annotation of another object.
 	isRegistered := obs.entitlement.Annotations[v1alpha1.AnnotationRegisteredAs] == v1alpha1.RegisteredAs(obs.entitlement) || v1alpha1.IsRestored(obs.entitlement)
 	switch has := controllerutil.ContainsFinalizer(obs.entitlement, v1alpha1.EntitlementFinalizer); {

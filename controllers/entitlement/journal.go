@@ -22,6 +22,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/entitlement"
+	"github.com/ingot-dev/ingot/controllers/step"
 )
 
 // journal keeps what has happened to claims until it is reported. Without it: a claim that begins and ends between two looks is never seen.
@@ -194,16 +195,13 @@ func (r *Reconciler) eventOf(e *v1alpha1.Entitlement, c entitlement.Change) *eve
 	return &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: prefix + "." + hex.EncodeToString(sum[:10])},
 		EventTime:  metav1.NewMicroTime(r.Clock.Now()), ReportingController: name, ReportingInstance: name,
-		Action: "Report", Reason: c.Reason(), Type: corev1.EventTypeNormal, Note: v1alpha1.Truncate("tenant "+e.Spec.Tenant+": "+c.Text(), maxNote),
+		Action: "Report", Reason: c.Reason(), Type: corev1.EventTypeNormal, Note: v1alpha1.Truncate("tenant "+e.Spec.Tenant+": "+c.Text(), step.MaxNote),
 		Regarding: corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Entitlement", Namespace: e.Namespace, Name: e.Name, UID: e.UID, ResourceVersion: e.ResourceVersion},
 	}
 }
 
-// The API server's limits on an event's note and, less what follows, on its name, in bytes.
-const (
-	maxNote        = 1024
-	maxEventPrefix = 220
-)
+// maxEventPrefix is the API server's limit on an event's name, less what follows, in bytes.
+const maxEventPrefix = 220
 
 // ofClaim returns the Entitlements that a change of a claim may concern.
 func (r *Reconciler) ofClaim(cluster types.NamespacedName, before, after *resourcev1.ResourceClaim) []reconcile.Request {

@@ -38,8 +38,8 @@ type observation struct {
 	ours map[identity]*unstructured.Unstructured
 	// input is what the plan follows from. observe sets it.
 	input entitlement.Input
-	// isShared says that an Entitlement of the TenantCluster stays. observe sets it.
-	isShared bool
+	// mustWatchClaims is true while an Entitlement of the TenantCluster stays. observe sets it.
+	mustWatchClaims bool
 	// plan is what the shared cluster must have. observe sets it.
 	plan entitlement.Plan
 	// use is what the tenant has and waits for. observeUse sets it.
@@ -101,7 +101,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		return obs, fmt.Errorf("list Entitlements: %w", err)
 	}
 	obs.input.Entitlement = found
-	obs.isShared = slices.ContainsFunc(entitlements.Items, func(e v1alpha1.Entitlement) bool { return clusterOf(&e) == cluster && e.DeletionTimestamp == nil })
+	obs.mustWatchClaims = slices.ContainsFunc(entitlements.Items, func(e v1alpha1.Entitlement) bool { return clusterOf(&e) == cluster && e.DeletionTimestamp == nil })
 	if err := r.observePromises(ctx, &obs.input, entitlements.Items); err != nil {
 		return obs, err
 	}

@@ -107,9 +107,8 @@ func judgeProbe(err error, e *v1alpha1.Entitlement, namespace string) *problem {
 			"if this stays, see that its admission plugin ValidatingAdmissionPolicy is on", probeClass, namespace, entitlement.ClaimPolicyName(e))
 	case tenantaccess.IsAnswer(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+entitlement.ClaimPolicyName(e)+"'"):
 		return nil // the API server's reason is Invalid
-	case !tenantaccess.IsAnswer(err), apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err), apierrors.IsInternalError(err), apierrors.IsServiceUnavailable(err):
-		return problemOf("try a claim that must be refused in namespace "+namespace, err)
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsNotFound(err), apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource"):
+	case !tenantaccess.IsAnswer(err), apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err), apierrors.IsInternalError(err), apierrors.IsServiceUnavailable(err),
+		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsNotFound(err), apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource"):
 		return problemOf("try a claim that must be refused in namespace "+namespace, err)
 	default:
 		p.again = 0

@@ -21,8 +21,8 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/event"
 )
 
-// maxNote is the API server's limit on an event's note, in bytes.
-const maxNote = 1024
+// MaxNote is the API server's limit on an event's note, in bytes.
+const MaxNote = 1024
 
 // Writer has the clients that Finish writes with.
 type Writer struct {
@@ -43,7 +43,7 @@ func Finish(ctx context.Context, w Writer, before, after client.Object, events [
 	logger := log.FromContext(ctx)
 	for _, e := range events {
 		logger.Info(e.Message, "reason", e.Reason, "action", e.Action)
-		w.Recorder.Eventf(after, nil, e.Type, e.Reason, e.Action, "%s", v1alpha1.Truncate(e.Message, maxNote))
+		w.Recorder.Eventf(after, nil, e.Type, e.Reason, e.Action, "%s", v1alpha1.Truncate(e.Message, MaxNote))
 	}
 	logger.V(1).Info("Reconciled", "outcome", o.String())
 	return o.Result()

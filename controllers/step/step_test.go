@@ -85,7 +85,7 @@ func TestFinishWritesTheStatusThenTellsTheEvent(t *testing.T) {
 		t.Fatalf("result %+v, error %v", result, err)
 	}
 	event := <-recorder.Events
-	if !strings.HasPrefix(event, "Normal Scaling 100% of é") || !strings.HasSuffix(event, "é...") || len(event) > len("Normal Scaling ")+maxNote {
+	if !strings.HasPrefix(event, "Normal Scaling 100% of é") || !strings.HasSuffix(event, "é...") || len(event) > len("Normal Scaling ")+MaxNote {
 		t.Errorf("event %q", event)
 	}
 	var stored v1alpha1.NodePool

@@ -18,8 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
-
-	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
 // claimKind are the claims of devices, in a cluster that tenants share.
@@ -111,7 +109,7 @@ const (
 // to the status of an Entitlement.
 func trimClaim(claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 	kept := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
-		Namespace: boundName(claim.Namespace, maxNamespace), Name: boundName(claim.Name, maxName), UID: types.UID(boundName(string(claim.UID), maxUID)), ResourceVersion: limitText(claim.ResourceVersion),
+		Namespace: limitTo(claim.Namespace, maxNamespace), Name: limitTo(claim.Name, maxName), UID: types.UID(limitTo(string(claim.UID), maxUID)), ResourceVersion: limitText(claim.ResourceVersion),
 		CreationTimestamp: claim.CreationTimestamp, DeletionTimestamp: claim.DeletionTimestamp,
 	}}
 	for _, r := range head(claim.Spec.Devices.Requests, resourcev1.DeviceRequestsMaxSize) {
@@ -127,14 +125,6 @@ func trimClaim(claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 		kept.Status.Allocation = to
 	}
 	return kept
-}
-
-// boundName returns a name of at most so many bytes. It copies a longer one, because a part of a string keeps all of it in memory.
-func boundName(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.Clone(v1alpha1.Truncate(text, limit))
 }
 
 // trimNodeSelector returns the part of a selector that names one node.
@@ -161,11 +151,11 @@ const maxNodeTerms = 4
 func trimClaimRequest(from resourcev1.DeviceRequest) resourcev1.DeviceRequest {
 	to := resourcev1.DeviceRequest{Name: limitText(from.Name)}
 	if e := from.Exactly; e != nil {
-		to.Exactly = &resourcev1.ExactDeviceRequest{DeviceClassName: boundName(e.DeviceClassName, maxName), AllocationMode: e.AllocationMode, Count: e.Count}
+		to.Exactly = &resourcev1.ExactDeviceRequest{DeviceClassName: limitTo(e.DeviceClassName, maxName), AllocationMode: e.AllocationMode, Count: e.Count}
 	}
 	for _, f := range head(from.FirstAvailable, resourcev1.FirstAvailableDeviceRequestMaxSize) {
 		to.FirstAvailable = append(to.FirstAvailable, resourcev1.DeviceSubRequest{
-			Name: limitText(f.Name), DeviceClassName: boundName(f.DeviceClassName, maxName), AllocationMode: f.AllocationMode, Count: f.Count,
+			Name: limitText(f.Name), DeviceClassName: limitTo(f.DeviceClassName, maxName), AllocationMode: f.AllocationMode, Count: f.Count,
 		})
 	}
 	return to

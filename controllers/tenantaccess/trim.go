@@ -158,9 +158,12 @@ func trimTaints(taints []corev1.Taint) []corev1.Taint {
 func head[T any](of []T, limit int) []T { return of[:min(len(of), limit)] }
 
 // limitText returns a text of at most maxText bytes and a mark. It copies a longer text, because a part of a string keeps all of it in memory.
-func limitText(text string) string {
-	if len(text) <= maxText {
+func limitText(text string) string { return limitTo(text, maxText) }
+
+// limitTo is limitText for a text with a limit of its own.
+func limitTo(text string, limit int) string {
+	if len(text) <= limit {
 		return text
 	}
-	return strings.Clone(v1alpha1.Truncate(text, maxText))
+	return strings.Clone(v1alpha1.Truncate(text, limit))
 }

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -114,13 +112,7 @@ func (c *comparison) applyIronicSamples(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return waitFor(ctx, time.Minute, "the API server knows the CRDs", func() (bool, error) {
-		err := environment.Apply(ctx, c.env.ManagementClient, objects)
-		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			return false, nil
-		}
-		return true, err
-	})
+	return c.applyWhenServed(ctx, objects)
 }
 
 // ironicSamples are the names of the samples that are applied, by their kinds; empty: all of the kind.

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -106,31 +106,20 @@ func (s *sharing) makeBootFiles(context.Context) error {
 	return s.env.WriteBootFiles()
 }
 
-// applySharing applies the samples without their Entitlements, and with empty pools.
+// applySharing applies the samples without their Entitlements and NodePools.
 func (s *sharing) applySharing(ctx context.Context) error {
 	files, err := fs.Sub(config.Files, "samples")
 	if err != nil {
 		return err
 	}
-	var objects []*unstructured.Unstructured
-	for _, name := range []string{"00-namespaces.yaml", "nodeprovider.yaml", "osimage.yaml", "sharing"} {
-		read, err := environment.ReadManifests(files, name)
-		if err != nil {
-			return err
-		}
-		for _, o := range read {
-			if o.GetKind() != "Entitlement" && o.GetKind() != "NodePool" {
-				objects = append(objects, o)
-			}
-		}
+	samples, _, err := environment.ReadSharingSamples(files)
+	if err != nil {
+		return err
 	}
-	return waitFor(ctx, time.Minute, "the API server knows the CRDs", func() (bool, error) {
-		err := environment.Apply(ctx, s.env.ManagementClient, objects)
-		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			return false, nil
-		}
-		return true, err
+	objects := slices.DeleteFunc(samples, func(o *unstructured.Unstructured) bool {
+		return o.GetKind() == "Entitlement" || o.GetKind() == "NodePool"
 	})
+	return s.applyWhenServed(ctx, objects)
 }
 
 func (s *sharing) tenantName(i int) string { return fmt.Sprintf("tenant-%03d", i) }

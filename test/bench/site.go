@@ -118,6 +118,11 @@ func (f *fleet) applySamples(ctx context.Context) error {
 	if err := environment.Apply(ctx, f.env.TenantClient, vendors); err != nil {
 		return err
 	}
+	return f.applyWhenServed(ctx, objects)
+}
+
+// applyWhenServed applies objects to the management cluster, whose API server does not serve the kinds of CRDs at once.
+func (f *fleet) applyWhenServed(ctx context.Context, objects []*unstructured.Unstructured) error {
 	return waitFor(ctx, time.Minute, "the API server knows the CRDs", func() (bool, error) {
 		err := environment.Apply(ctx, f.env.ManagementClient, objects)
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {

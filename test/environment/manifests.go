@@ -80,6 +80,20 @@ func ReadSamples(files fs.FS) (management, tenants []*unstructured.Unstructured,
 	return management, tenants, err
 }
 
+// ReadSharingSamples reads the samples for a cluster that tenants share from a folder such as config/samples: those of its folder sharing, with the
+// namespaces, the provider and the image of the others. It returns what ReadSamples does.
+func ReadSharingSamples(files fs.FS) (management, tenants []*unstructured.Unstructured, err error) {
+	for _, name := range []string{"00-namespaces.yaml", "nodeprovider.yaml", "osimage.yaml", "sharing"} {
+		objects, err := ReadManifests(files, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		management = append(management, objects...)
+	}
+	tenants, err = VendorObjects(management)
+	return management, tenants, err
+}
+
 // VendorObjects returns the objects of the vendors' software that the NodeTypes of the samples need in a tenant's cluster.
 func VendorObjects(samples []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	parts, err := VendorParts(samples)

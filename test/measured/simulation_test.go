@@ -30,7 +30,7 @@ func simulated(t *testing.T, r recording) vendor.Host {
 	for i := range found {
 		found[i].UUID = r.nvml.Devices[i].UUID
 	}
-	return vendor.Host{NVIDIADriver: r.nvml.DriverVersion, NVIDIAToolkit: "1.18.0", ReadsVisibleDevices: true, GPUs: found}
+	return vendor.Host{NVIDIADriver: r.nvml.DriverVersion, NVIDIAToolkit: "1.18.0", IsToolkitOpen: true, GPUs: found}
 }
 
 func podOf(image string, command []string, environment map[string]string) *corev1.Pod {

@@ -222,7 +222,7 @@ func hardwareState(m *machine.Machine) []string {
 	for _, g := range m.GPUs() {
 		out = append(out, fmt.Sprint(g.Address, " MIG ", g.MIG, " ", g.Layout()))
 	}
-	if m.Toolkit != "" && m.ReadsVisibleDevices() {
+	if m.Toolkit != "" && m.IsToolkitOpen() {
 		out = append(out, "every container gets what NVIDIA_VISIBLE_DEVICES names")
 	}
 	return out

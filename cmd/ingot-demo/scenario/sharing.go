@@ -3,21 +3,18 @@ package scenario
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot-demo/observation"
 	"github.com/ingot-dev/ingot/controllers/step"
-	"github.com/ingot-dev/ingot/test/environment"
 	"github.com/ingot-dev/ingot/test/rack"
 )
 
@@ -26,19 +23,6 @@ const (
 	legal    = "legal-ai"
 	research = "research-ai"
 )
-
-// readSharingSamples reads the samples for a cluster that tenants share, with the provider and the image of the others.
-func readSharingSamples(files fs.FS) (management, tenants []*unstructured.Unstructured, err error) {
-	for _, name := range []string{"00-namespaces.yaml", "nodeprovider.yaml", "osimage.yaml", "sharing"} {
-		objects, err := environment.ReadManifests(files, name)
-		if err != nil {
-			return nil, nil, err
-		}
-		management = append(management, objects...)
-	}
-	tenants, err = environment.VendorObjects(management)
-	return management, tenants, err
-}
 
 // sharingServers returns servers with A100s.
 func sharingServers(o Options) ([]rack.ServerSpec, error) {

@@ -44,7 +44,7 @@ func stories() map[string]story {
 			},
 		},
 		"tenants": {
-			folder: "config/samples/sharing", read: readSharingSamples, clusters: "one that two tenants share", gpus: "8 x A100",
+			folder: "config/samples/sharing", read: environment.ReadSharingSamples, clusters: "one that two tenants share", gpus: "8 x A100",
 			servers: 2, fewest: 2, why: "one for whole GPUs and one for MIG",
 			specs: sharingServers, isMIG: Options.isSliced,
 			steps: []func(*demo, context.Context) error{

@@ -39,6 +39,31 @@ func (f fleet) List(_ context.Context, list client.ObjectList, _ ...client.ListO
 	return nil
 }
 
+// gauges returns what a collector reports under names with the prefix, by the name and the labels in the order of their names.
+func gauges(t *testing.T, c prometheus.Collector, prefix string) map[string]float64 {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(c)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, family := range families {
+		if !strings.HasPrefix(family.GetName(), prefix) {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			key := family.GetName()
+			for _, label := range m.GetLabel() {
+				key += " " + label.GetName() + "=" + label.GetValue()
+			}
+			got[key] = m.GetGauge().GetValue()
+		}
+	}
+	return got
+}
+
 func TestHostsWhoseMachineIsGoneAreCountedForEveryProvider(t *testing.T) {
 	claimed := func(namespace, apiVersion string, uid types.UID) metal3.BareMetalHost {
 		h := metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
@@ -54,21 +79,8 @@ func TestHostsWhoseMachineIsGoneAreCountedForEveryProvider(t *testing.T) {
 		},
 	}
 	c := &fleetCollector{reader: f, now: time.Now, log: logr.Discard()}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(c)
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]float64{}
-	for _, family := range families {
-		if family.GetName() == "ingot_orphaned_hosts" {
-			for _, m := range family.GetMetric() {
-				got[m.GetLabel()[0].GetName()+"="+m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue()
-			}
-		}
-	}
-	if want := map[string]float64{"namespace=hall-1": 2, "namespace=hall-2": 0}; !maps.Equal(got, want) {
+	got := gauges(t, c, "ingot_orphaned_hosts")
+	if want := map[string]float64{"ingot_orphaned_hosts namespace=hall-1": 2, "ingot_orphaned_hosts namespace=hall-2": 0}; !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
@@ -108,24 +120,10 @@ func TestWhatWaitsIsReportedWithItsAge(t *testing.T) {
 			{Kind: v1alpha1.WaitingPod, Reason: v1alpha1.WaitQuotaExceeded, Count: 2, Since: metav1.NewTime(now.Add(time.Minute))},
 		}},
 	}}}}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(c)
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]float64{}
-	for _, family := range families {
-		for _, m := range family.GetMetric() {
-			if strings.HasPrefix(family.GetName(), "ingot_waiting") {
-				labels := m.GetLabel()
-				got[family.GetName()+" "+labels[0].GetValue()+" "+labels[1].GetValue()+" "+labels[2].GetValue()] = m.GetGauge().GetValue()
-			}
-		}
-	}
+	got := gauges(t, c, "ingot_waiting")
 	want := map[string]float64{
-		"ingot_waiting ResourceClaim Unallocated shared/legal": 3, "ingot_waiting_longest_seconds ResourceClaim Unallocated shared/legal": 60,
-		"ingot_waiting Pod QuotaExceeded shared/legal": 2, "ingot_waiting_longest_seconds Pod QuotaExceeded shared/legal": 0,
+		"ingot_waiting kind=ResourceClaim reason=Unallocated tenant=shared/legal": 3, "ingot_waiting_longest_seconds kind=ResourceClaim reason=Unallocated tenant=shared/legal": 60,
+		"ingot_waiting kind=Pod reason=QuotaExceeded tenant=shared/legal": 2, "ingot_waiting_longest_seconds kind=Pod reason=QuotaExceeded tenant=shared/legal": 0,
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

@@ -43,12 +43,12 @@ func (m *Machine) report(system *machineos.System, c shell.Call) error {
 	return nil
 }
 
-// ReadsVisibleDevices reports whether the container toolkit gives containers that are not privileged what NVIDIA_VISIBLE_DEVICES names: by the settings of
+// IsToolkitOpen reports whether the container toolkit gives containers that are not privileged what NVIDIA_VISIBLE_DEVICES names: by the settings of
 // its pod, or else by its file on the disk.
-func (m *Machine) ReadsVisibleDevices() bool {
+func (m *Machine) IsToolkitOpen() bool {
 	if m.ToolkitEnvironment != nil {
 		return m.ToolkitEnvironment["ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED"] != "false"
 	}
 	config, _ := m.File(nvtool.ToolkitConfig)
-	return nvtool.ReadsVisibleDevices(config)
+	return nvtool.IsToolkitOpen(config)
 }

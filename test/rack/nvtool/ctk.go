@@ -71,9 +71,9 @@ func setToolkitValues(values map[string]string, options []string) (inPlace bool,
 	return inPlace, nil
 }
 
-// ReadsVisibleDevices reports whether a container toolkit with this configuration gives a container that is not privileged the devices that
+// IsToolkitOpen reports whether a container toolkit with this configuration gives a container that is not privileged the devices that
 // NVIDIA_VISIBLE_DEVICES names.
-func ReadsVisibleDevices(config []byte) bool {
+func IsToolkitOpen(config []byte) bool {
 	return toolkitValues(string(config))["accept-nvidia-visible-devices-envvar-when-unprivileged"] == "true"
 }
 

@@ -187,7 +187,7 @@ func TestTheContainerToolkitPrintsItsDefaultsAsComments(t *testing.T) {
 			t.Errorf("%s: %q, want %q", step.call, out.String(), step.want)
 		}
 	}
-	if ReadsVisibleDevices([]byte(disk[ToolkitConfig])) || !ReadsVisibleDevices(nil) || !ReadsVisibleDevices([]byte("# "+environment+" = false\n")) {
+	if IsToolkitOpen([]byte(disk[ToolkitConfig])) || !IsToolkitOpen(nil) || !IsToolkitOpen([]byte("# "+environment+" = false\n")) {
 		t.Errorf("what decides is not read from %q", disk[ToolkitConfig])
 	}
 }

@@ -162,7 +162,7 @@ func splitImage(image string) (path, name, tag string) {
 // nvidiaHost returns the machine as NVIDIA's plugins observe it.
 func (h Host) nvidiaHost() vendor.Host {
 	m := h.Machine
-	return vendor.Host{NVIDIADriver: m.NVIDIADriver(), NVIDIAToolkit: m.Toolkit, ReadsVisibleDevices: m.ReadsVisibleDevices(), GPUs: m.GPUs(), IOMMU: m.Bus.IOMMU(), IncompletePool: h.IncompletePool}
+	return vendor.Host{NVIDIADriver: m.NVIDIADriver(), NVIDIAToolkit: m.Toolkit, IsToolkitOpen: m.IsToolkitOpen(), GPUs: m.GPUs(), IOMMU: m.Bus.IOMMU(), IncompletePool: h.IncompletePool}
 }
 
 // option returns a value from a container's command line, or else from its environment.

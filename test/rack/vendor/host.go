@@ -17,9 +17,9 @@ type Host struct {
 	NVIDIADriver string
 	// NVIDIAToolkit is the version of the container toolkit, "" for none: without it a container sees no GPU.
 	NVIDIAToolkit string
-	// ReadsVisibleDevices means that the container toolkit gives the devices of NVIDIA_VISIBLE_DEVICES also to containers that are not privileged.
-	ReadsVisibleDevices bool
-	GPUs                []*gpu.GPU
+	// IsToolkitOpen means that the container toolkit gives the devices of NVIDIA_VISIBLE_DEVICES also to containers that are not privileged.
+	IsToolkitOpen bool
+	GPUs          []*gpu.GPU
 	// IOMMU means that the IOMMU is on, so that devices can be passed to virtual machines.
 	IOMMU bool
 	// IncompletePool means that the DRA driver announces a slice that it never writes.
@@ -46,7 +46,7 @@ func (h Host) Register(ctx context.Context, pod *corev1.Pod, configMap func(cont
 func (h Host) seenBy(container *corev1.Container) Host {
 	s := container.SecurityContext
 	isPrivileged := s != nil && (s.Privileged != nil && *s.Privileged || s.Capabilities != nil && slices.Contains(s.Capabilities.Add, "SYS_ADMIN"))
-	if !h.ReadsVisibleDevices && !isPrivileged {
+	if !h.IsToolkitOpen && !isPrivileged {
 		h.GPUs = nil
 	}
 	return h

@@ -14,7 +14,7 @@ import (
 )
 
 func gpus(n int, change func(i int, g *gpu.GPU)) Host {
-	host := Host{NVIDIADriver: "550.163.01", NVIDIAToolkit: "1.18.0", ReadsVisibleDevices: true}
+	host := Host{NVIDIADriver: "550.163.01", NVIDIAToolkit: "1.18.0", IsToolkitOpen: true}
 	for i := range n {
 		g := &gpu.GPU{DeviceID: "2330", Model: gpu.Model{ComputeCapability: "9.0"}}
 		if change != nil {
@@ -79,7 +79,7 @@ func registered(t *testing.T, host Host, pod *corev1.Pod, read func(context.Cont
 // closed is a host whose container toolkit ignores NVIDIA_VISIBLE_DEVICES in containers that are not privileged.
 func closed(count int) Host {
 	out := gpus(count, nil)
-	out.ReadsVisibleDevices = false
+	out.IsToolkitOpen = false
 	return out
 }
 
