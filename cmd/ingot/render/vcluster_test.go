@@ -16,7 +16,7 @@ func TestTheValuesOfAVirtualClusterFollowFromTheTenant(t *testing.T) {
 		stderr      string
 	}{
 		{
-			name: "a tenant of a shared cluster", args: []string{"-f", samples, "--tenant", "legal-ai"}, stderr: "paid feature",
+			name: "a tenant of a shared cluster", args: []string{"-f", samples + "/sharing", "--tenant", "legal-ai"}, stderr: "paid feature",
 			stdout: `sync:
   fromHost:
     deviceClasses:
