@@ -22,6 +22,8 @@ type Problem struct {
 	Message string
 	// NotBefore is the time before which the BMC asks not to be tried again; zero when it does not ask.
 	NotBefore time.Time
+	// Since is since when it is known to have lasted, where that is before its first call; zero: since that call.
+	Since time.Time
 	// HasData is for SameServer. It is true when the disks may have data of a tenant by what is known of the other host.
 	HasData bool
 }
@@ -79,6 +81,9 @@ func (p *planner) recordFailure(call v1alpha1.HostCall, problem Problem) v1alpha
 	now := microTime(p.Now)
 	failing := v1alpha1.FailingCall{
 		Call: call, Reason: problem.Reason, Message: v1alpha1.Truncate(problem.Message, v1alpha1.MaxHostError), Since: now, ReasonSince: now,
+	}
+	if !problem.Since.IsZero() {
+		failing.Since = microTime(problem.Since)
 	}
 	calls := slices.Clone(p.d.Record.FailingCalls)
 	p.d.Record.FailingCalls = calls
@@ -196,7 +201,8 @@ func (d Decision) WithActionDone() Decision {
 }
 
 // WithActionError returns the Decision after its Action returned an error. An error that an administrator must correct or look at is reported
-// at once, and any other when it has lasted for Timeouts.BMCGrace. That an installer works on as many hosts as it may is none. The Action is tried again, until the deadline of its attempt has passed.
+// at once, and any other when it has lasted for Timeouts.BMCGrace. That an installer works on as many hosts as it may is none, and neither is that the
+// documents of a node are still being written. The Action is tried again, until the deadline of its attempt has passed.
 func (d Decision) WithActionError(f Facts, err error) Decision {
 	p := &planner{Facts: f, d: d}
 	if hardware.ReasonOf(err) == hardware.ReasonInstallerFull {
@@ -204,6 +210,13 @@ func (d Decision) WithActionError(f Facts, err error) Decision {
 		return p.d.WithActionDone()
 	}
 	problem := NewProblem(err, actionErrorMessage(err))
+	if hardware.ReasonOf(err) == hardware.ReasonNoConfigDrive {
+		problem.Since = p.documentsAwaitedSince()
+		if p.Now.Sub(problem.Since) < p.Timeouts.BMCGrace {
+			p.d.RequeueAfter = p.spread(p.Timeouts.PollInterval)
+			return p.d.WithActionDone()
+		}
+	}
 	failing := p.recordFailure(v1alpha1.HostCall(d.Action.Kind), problem)
 	p.d.RequeueAfter = p.retryPause(failing, problem.NotBefore)
 	if p.graceLeft(failing) > 0 {
@@ -222,6 +235,14 @@ func (d Decision) WithActionError(f Facts, err error) Decision {
 	p.setError(p.actionErrorType(), failing.Reason, failing.Message)
 	p.countError()
 	return p.d
+}
+
+// documentsAwaitedSince returns since when the attempt waits for the documents of its node; zero: it does not wait since a known time.
+func (p *planner) documentsAwaitedSince() (since time.Time) {
+	if w := p.Record.Wanted; w != nil && w.ConfigDriveAwaitedAt != nil {
+		since = w.ConfigDriveAwaitedAt.Time
+	}
+	return since
 }
 
 // secondErrorPrefix precedes the second error in a message.

@@ -85,6 +85,22 @@ func TestACallThatFailsForAMinuteIsReportedOnce(t *testing.T) {
 	}
 }
 
+func TestAnInstallationThatWaitsForItsDocumentsWritesNothingForAMinute(t *testing.T) {
+	waits := &hardware.Error{Kind: hardware.Busy, Reason: hardware.ReasonNoConfigDrive, Op: "prepare work", Err: errors.New("the Secret is not written yet")}
+	since := microTime(noon)
+	f := facts(metal3.StateProvisioning, off).claimed().attempted(2, hardware.OpInstall, running, "").with(func(f *Facts) { f.Record.Wanted.ConfigDriveAwaitedAt = &since })
+	for f.Now.Sub(noon) < time.Minute {
+		d := Plan(f).WithActionError(f, waits)
+		if !equality.Semantic.DeepEqual(d.Record, f.Record) || len(d.Events) != 0 || d.RequeueAfter > 2*f.Timeouts.PollInterval {
+			t.Fatalf("after %s it writes %+v, and asks again after %s", f.Now.Sub(noon), d.Record, d.RequeueAfter)
+		}
+		f = f.next(d, d.RequeueAfter)
+	}
+	if d := Plan(f).WithActionError(f, waits); d.Record.Error == nil || d.Record.Error.Reason != string(hardware.ReasonNoConfigDrive) || !d.Record.FailingCalls[0].Since.Time.Equal(noon) {
+		t.Errorf("after a minute: %+v", d.Record)
+	}
+}
+
 func TestABMCThatFailsInTurnsWithTwoReasonsIsReported(t *testing.T) {
 	f := facts(metal3.StateProvisioning, off).claimed().attempted(2, hardware.OpInstall, running, "")
 	writes := 0
@@ -206,6 +222,11 @@ func TestAFleetThatFailsInOneMomentDoesNotComeBackInOneMoment(t *testing.T) {
 	of := func(kind hardware.Kind, reason hardware.Reason) *hardware.Error {
 		return &hardware.Error{Kind: kind, Reason: reason, Op: "request active", Err: errors.New("HTTP 503")}
 	}
+	waiting := func(f Facts) Decision {
+		since := microTime(noon)
+		f = f.with(func(f *Facts) { f.Record.Wanted.ConfigDriveAwaitedAt = &since })
+		return Plan(f).WithActionError(f, of(hardware.Busy, hardware.ReasonNoConfigDrive))
+	}
 	asks := of(hardware.Busy, hardware.ReasonInstallerBusy)
 	asks.NotBefore = noon.Add(30 * time.Second)
 	poll, retry := installing.Timeouts.PollInterval, installing.Timeouts.RetryBase
@@ -218,6 +239,7 @@ func TestAFleetThatFailsInOneMomentDoesNotComeBackInOneMoment(t *testing.T) {
 		"Ironic is unreachable for an hour":      {failed(time.Hour, of(hardware.Unreachable, hardware.ReasonInstallerUnreachable)), retry / 2, 3 * retry / 2},
 		"a node is locked":                       {failed(0, of(hardware.Busy, hardware.ReasonInstallerBusy)), 5 * poll / 2, 15 * poll / 2},
 		"Ironic works on as many as it may":      {failed(0, of(hardware.Busy, hardware.ReasonInstallerFull)), 5 * poll / 2, 15 * poll / 2},
+		"a node's documents are being written":   {waiting, poll / 2, 3 * poll / 2},
 		"Ironic names a time":                    {failed(0, asks), 30 * time.Second, 30*time.Second + 5*poll},
 		"the failure is to be reported":          {failed(55*time.Second, of(hardware.Busy, hardware.ReasonInstallerBusy)), 5 * time.Second, 5*time.Second + 5*poll},
 		"a person must act":                      {failed(0, of(hardware.Unauthorized, hardware.ReasonInstallerUnauthorized)), retry / 2, 3 * retry / 2},
