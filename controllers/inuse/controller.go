@@ -3,6 +3,7 @@ package inuse
 import (
 	"context"
 	"errors"
+	"time"
 
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/inuse"
 	"github.com/ingot-dev/ingot/controllers/step"
 )
@@ -25,6 +27,9 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
+
+	// countedAt is when an object that was in use before was last written with another count of its users. There is one worker.
+	countedAt time.Time
 }
 
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodetypes;nodeproviders;osimages;nodetyperevisions;nodetyperenderings,verbs=get;list;watch;patch
@@ -50,10 +55,30 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return step.Retry(err).Result()
 	}
 	var failed []error
+	wait := step.CountingInterval - r.Clock.Now().Sub(r.countedAt)
+	isPostponed := false
 	for i := range obs.objects {
+		switch o := obs.objects[i]; {
+		case !hasOtherCountOnly(o, obs.users.Count(o.ref)):
+		case wait > 0:
+			isPostponed = true
+			continue
+		default:
+			r.countedAt = r.Clock.Now()
+		}
 		failed = append(failed, r.reconcileObject(ctx, obs, obs.objects[i]))
 	}
-	return step.Retry(errors.Join(failed...)).Result()
+	if err := errors.Join(failed...); err != nil || !isPostponed {
+		return step.Retry(err).Result()
+	}
+	return step.Wait("the users are counted every few seconds", wait).Result()
+}
+
+// hasOtherCountOnly reports whether an object that is in use, and was before, has another number of users, and there is nothing else to write. That may wait: the
+// number is not 0, so nobody can delete the object.
+func hasOtherCountOnly(o object, users *v1alpha1.UsedBy) bool {
+	before, _ := usageOf(o.Object)
+	return *before != nil && users != nil && (*before).String() != users.String() && !o.state().Deleting && inuse.Plan(o.state(), users) == inuse.None
 }
 
 func (r *Reconciler) reconcileObject(ctx context.Context, obs observation, o object) error {

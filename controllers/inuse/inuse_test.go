@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,11 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/step"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
@@ -276,4 +280,40 @@ func TestAMachineThatWasMadeAMomentAgoKeepsItsNodeType(t *testing.T) {
 		return (&Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("inuse"), Clock: clock.RealClock{}}).SetupWithManager(mgr)
 	})
 	r.mustBeHeld(r.nodeType, "1 Machine")
+}
+
+func TestANumberOfUsersThatChangesIsWrittenEveryFewSeconds(t *testing.T) {
+	r := newRig(t)
+	r.stop()
+	now := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC))
+	controller := &Reconciler{Client: server.Client, APIReader: server.Client, Recorder: events.NewFakeRecorder(1000), Clock: now}
+	mustCount := func(when string, machines int32) time.Duration {
+		t.Helper()
+		result, err := controller.Reconcile(t.Context(), everything)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(r.nodeType), r.nodeType); err != nil {
+			t.Fatal(err)
+		}
+		if counted := r.nodeType.Status.UsedBy; counted == nil || counted.Count != machines {
+			t.Errorf("%s: %v, expected %d Machines", when, counted, machines)
+		}
+		return result.RequeueAfter
+	}
+	r.install("m1")
+	mustCount("the first user, which a deletion must know of", 1)
+	r.install("m2")
+	mustCount("the first change of the number", 2)
+	r.install("m3")
+	if pause := mustCount("the next one, at once", 2); pause != step.CountingInterval {
+		t.Errorf("it is counted again after %s", pause)
+	}
+	now.SetTime(now.Now().Add(step.CountingInterval))
+	if pause := mustCount("the next one, later", 3); pause != 0 {
+		t.Errorf("it is counted again after %s", pause)
+	}
+	r.install("m4")
+	r.delete(r.nodeType)
+	mustCount("a NodeType that is being deleted", 4)
 }

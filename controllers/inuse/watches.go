@@ -6,11 +6,8 @@ import (
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -24,14 +21,7 @@ const batchDelay = time.Second
 // everything is the one request: a reconcile does all objects.
 var everything = reconcile.Request{NamespacedName: client.ObjectKey{Name: "everything"}}
 
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
-var enqueue handler.EventHandler = handler.Funcs{
-	CreateFunc:  func(_ context.Context, _ event.CreateEvent, q queue) { q.AddAfter(everything, batchDelay) },
-	UpdateFunc:  func(_ context.Context, _ event.UpdateEvent, q queue) { q.AddAfter(everything, batchDelay) },
-	DeleteFunc:  func(_ context.Context, _ event.DeleteEvent, q queue) { q.AddAfter(everything, batchDelay) },
-	GenericFunc: func(_ context.Context, _ event.GenericEvent, q queue) { q.AddAfter(everything, batchDelay) },
-}
+var enqueue = step.EnqueueAfter(batchDelay, func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{everything} })
 
 // watch adds the objects whose changes start a reconcile. Creations and deletions always do.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {

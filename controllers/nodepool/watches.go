@@ -2,7 +2,6 @@ package nodepool
 
 import (
 	"context"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -46,16 +45,12 @@ var tenantChanged = step.OnUpdate(func(before, after *v1alpha1.TenantCluster) bo
 		isClusterChanged(before) != isClusterChanged(after) || join.CanApplySettings(before.Spec.Join) != join.CanApplySettings(after.Spec.Join)
 })
 
-// countingInterval delays reconciles after changes of a pool's Machines. An installation changes each Machine several times,
-// and each change would cause a reconcile and a write of the pool's status.
-const countingInterval = 5 * time.Second
-
 // targetChanged leaves out changes of the counts in a NodeType's status.
 var targetChanged = step.OnUpdate(func(before, after *v1alpha1.NodeType) bool {
 	return before.Generation != after.Generation || before.Status.Stable() != after.Status.Stable() || before.Status.Target() != after.Status.Target()
 })
 
-// enqueueLater enqueues the pool of a changed Machine after countingInterval, and at once where the Machine's deletion began.
+// enqueueLater enqueues the pool of a changed Machine after step.CountingInterval, and at once where the Machine's deletion began.
 var enqueueLater = handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	machine, isMachine := e.ObjectNew.(*v1alpha1.Machine)
 	if !isMachine || v1alpha1.NodePoolOf(machine) == "" {
@@ -66,7 +61,7 @@ var enqueueLater = handler.Funcs{UpdateFunc: func(_ context.Context, e event.Upd
 		q.Add(reconcile.Request{NamespacedName: key})
 		return
 	}
-	q.AddAfter(reconcile.Request{NamespacedName: key}, countingInterval)
+	q.AddAfter(reconcile.Request{NamespacedName: key}, step.CountingInterval)
 }}
 
 func (r *Reconciler) ofNodeType(ctx context.Context, changed client.Object) []reconcile.Request {

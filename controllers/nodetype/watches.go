@@ -2,12 +2,14 @@ package nodetype
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -20,19 +22,14 @@ import (
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
-const (
-	// batchDelay delays reconciles after changes of what a NodeType refers to, so that several changes cause one reconcile.
-	batchDelay = time.Second
-	// countingInterval delays reconciles after changes of the objects that are counted. Many servers that are being installed change all
-	// the time, and each changed count causes a write.
-	countingInterval = 5 * time.Second
-)
+// batchDelay delays reconciles after changes of what a NodeType refers to, so that several changes cause one reconcile.
+const batchDelay = time.Second
 
 // watch adds the objects whose changes start a reconcile.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.For(&v1alpha1.NodeType{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, revisionsChanged))).
-		Owns(&v1alpha1.NodeTypeRevision{}).
-		Watches(&v1alpha1.NodeTypeRendering{}, r.enqueueSoon(isAny)).
+		Owns(&v1alpha1.NodeTypeRevision{}, builder.WithPredicates(unlessCounted)).
+		Watches(&v1alpha1.NodeTypeRendering{}, r.enqueueSoon(isAny), builder.WithPredicates(unlessCounted)).
 		Owns(&v1alpha1.Rollout{}, builder.WithPredicates(phaseChanged)).
 		Watches(&v1alpha1.OSImage{}, r.enqueueSoon(hasImage)).
 		Watches(&v1alpha1.NodeProvider{}, r.enqueueSoon(hasProvider)).
@@ -47,6 +44,14 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 var revisionsChanged = step.OnUpdate(func(before, after *v1alpha1.NodeType) bool {
 	return before.Status.Stable() != after.Status.Stable() || before.Status.Target() != after.Status.Target()
 })
+
+// unlessCounted leaves out the updates of the status of a revision or a rendering: it has nothing but the count of its users.
+var unlessCounted = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, after := e.ObjectOld, e.ObjectNew
+	return before.GetGeneration() != after.GetGeneration() || (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
+		!slices.Equal(before.GetFinalizers(), after.GetFinalizers()) || !maps.Equal(before.GetLabels(), after.GetLabels()) ||
+		!maps.Equal(before.GetAnnotations(), after.GetAnnotations()) || !equality.Semantic.DeepEqual(before.GetOwnerReferences(), after.GetOwnerReferences())
+}}
 
 // phaseChanged leaves out the progress of a Rollout within a phase.
 var phaseChanged = step.OnUpdate(func(before, after *v1alpha1.Rollout) bool {
@@ -75,35 +80,28 @@ func hasMachine(nodeType *v1alpha1.NodeType, changed client.Object) bool {
 // isAny matches every NodeType.
 func isAny(*v1alpha1.NodeType, client.Object) bool { return true }
 
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
 // enqueueSoon returns a handler that enqueues the NodeTypes that match the changed object after batchDelay.
 func (r *Reconciler) enqueueSoon(matches match) handler.EventHandler {
 	return r.enqueueAfter(batchDelay, matches)
 }
 
-// enqueueLater returns a handler that enqueues the NodeTypes that match the changed object after countingInterval.
+// enqueueLater returns a handler that enqueues the NodeTypes that match the changed object after step.CountingInterval.
 func (r *Reconciler) enqueueLater(matches match) handler.EventHandler {
-	return r.enqueueAfter(countingInterval, matches)
+	return r.enqueueAfter(step.CountingInterval, matches)
 }
 
 func (r *Reconciler) enqueueAfter(pause time.Duration, matches match) handler.EventHandler {
-	enqueue := func(ctx context.Context, changed client.Object, q queue) {
+	return step.EnqueueAfter(pause, func(ctx context.Context, changed client.Object) (requests []reconcile.Request) {
 		var nodeTypes v1alpha1.NodeTypeList
 		if err := r.Client.List(ctx, &nodeTypes, client.UnsafeDisableDeepCopy); err != nil {
 			log.FromContext(ctx).Error(err, "Listing the NodeTypes that an object concerns")
-			return
+			return nil
 		}
 		for i := range nodeTypes.Items {
 			if matches(&nodeTypes.Items[i], changed) {
-				q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: nodeTypes.Items[i].Name}}, pause)
+				requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: nodeTypes.Items[i].Name}})
 			}
 		}
-	}
-	return handler.Funcs{
-		CreateFunc:  func(ctx context.Context, e event.CreateEvent, q queue) { enqueue(ctx, e.Object, q) },
-		UpdateFunc:  func(ctx context.Context, e event.UpdateEvent, q queue) { enqueue(ctx, e.ObjectNew, q) },
-		DeleteFunc:  func(ctx context.Context, e event.DeleteEvent, q queue) { enqueue(ctx, e.Object, q) },
-		GenericFunc: func(ctx context.Context, e event.GenericEvent, q queue) { enqueue(ctx, e.Object, q) },
-	}
+		return requests
+	})
 }

@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -43,30 +42,23 @@ func nodeTypeOf(o client.Object) string { return o.(*v1alpha1.Machine).Spec.Node
 // ofAll has the Rollouts of all NodeTypes enqueued.
 func ofAll(client.Object) string { return "" }
 
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
 // enqueueActiveRollouts enqueues, after a delay, the Rollouts that are not final of the NodeType that an object names, or of every
 // NodeType if it names none.
 func (r *Reconciler) enqueueActiveRollouts(delay time.Duration, nodeType func(client.Object) string) handler.EventHandler {
-	enqueue := func(ctx context.Context, changed client.Object, q queue) {
+	return step.EnqueueAfter(delay, func(ctx context.Context, changed client.Object) (requests []reconcile.Request) {
 		var list v1alpha1.RolloutList
 		if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 			log.FromContext(ctx).Error(err, "Listing the Rollouts that an object concerns")
-			return
+			return nil
 		}
 		name := nodeType(changed)
 		for i := range list.Items {
 			if o := &list.Items[i]; !o.Status.Phase.IsFinal() && (name == "" || o.Spec.NodeTypeRef.Name == name) {
-				q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: o.Name}}, delay)
+				requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: o.Name}})
 			}
 		}
-	}
-	return handler.Funcs{
-		CreateFunc:  func(ctx context.Context, e event.CreateEvent, q queue) { enqueue(ctx, e.Object, q) },
-		UpdateFunc:  func(ctx context.Context, e event.UpdateEvent, q queue) { enqueue(ctx, e.ObjectNew, q) },
-		DeleteFunc:  func(ctx context.Context, e event.DeleteEvent, q queue) { enqueue(ctx, e.Object, q) },
-		GenericFunc: func(ctx context.Context, e event.GenericEvent, q queue) { enqueue(ctx, e.Object, q) },
-	}
+		return requests
+	})
 }
 
 // isNotFinal leaves out Rollouts in a final phase, which start no more Machines.

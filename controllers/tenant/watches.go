@@ -13,12 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/step"
 )
 
 // watch adds the objects whose changes start a reconcile.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.For(&v1alpha1.TenantCluster{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, finalizersChanged))).
-		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine), builder.WithPredicates(createdOrDeleted)).
+		Watches(&v1alpha1.Machine{}, step.EnqueueAfter(step.CountingInterval, ofMachine), builder.WithPredicates(createdOrDeleted)).
 		Watches(&v1alpha1.Entitlement{}, handler.EnqueueRequestsFromMapFunc(ofEntitlement), builder.WithPredicates(createdOrDeleted)).
 		WatchesRawSource(r.Tenants.TenantSource("tenant", func(tenant types.NamespacedName) []reconcile.Request {
 			return []reconcile.Request{{NamespacedName: tenant}}
