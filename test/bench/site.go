@@ -258,7 +258,11 @@ func (f *fleet) startManager(ctx context.Context) error {
 			return err
 		}
 		f.env.ProgramDir = filepath.Join(f.env.Dir, "programs")
-		if err := errors.Join(os.MkdirAll(f.env.ProgramDir, 0o755), os.Symlink(self, filepath.Join(f.env.ProgramDir, managerProgram))); err != nil {
+		link := filepath.Join(f.env.ProgramDir, managerProgram)
+		if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) { // with -provider ironic the manager is started several times
+			return err
+		}
+		if err := errors.Join(os.MkdirAll(f.env.ProgramDir, 0o755), os.Symlink(self, link)); err != nil {
 			return err
 		}
 	}
