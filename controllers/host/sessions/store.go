@@ -173,6 +173,9 @@ func (s *Store) Update(ctx context.Context, hostUID string, change func(*netboot
 // earlier one. Without it: an attempt fails, its bootstrap token is deleted, and the next agent installs a node with that token, which can
 // never join.
 func (s *Store) ConfigDrive(ctx context.Context, hostUID string, attempt int64) (hardware.ConfigDrive, error) {
+	if err := s.missingConfigDrive(ctx, hostUID, attempt); err != nil {
+		return hardware.ConfigDrive{}, err
+	}
 	const op = opConfigDrive
 	host, record, err := s.readByUID(ctx, s.APIReader, op, hostUID)
 	if err != nil {
@@ -182,14 +185,35 @@ func (s *Store) ConfigDrive(ctx context.Context, hostUID string, attempt int64) 
 	if err := s.APIReader.Get(ctx, client.ObjectKeyFromObject(host), host); err != nil {
 		return hardware.ConfigDrive{}, apiError(op, host.Name, err)
 	}
-	now := session(host, record)
-	if now.Number != attempt || now.Operation != hardware.OpInstall || now.State != hardware.AttemptRunning || !record.Status.Wanted.IsOpen() {
-		return hardware.ConfigDrive{}, hardware.Errorf(hardware.Conflict, op, host.Namespace+"/"+host.Name, "attempt %d is not the installation under way", attempt)
-	}
-	if host.Spec.ConsumerRef == nil || host.Spec.ConsumerRef.UID != record.Status.Wanted.MachineUID {
-		return hardware.ConfigDrive{}, hardware.Errorf(hardware.Conflict, op, host.Namespace+"/"+host.Name, "the Machine of attempt %d has this host no more", attempt)
+	if err := installationProblem(host, record, attempt); err != nil {
+		return hardware.ConfigDrive{}, err
 	}
 	return s.readDocuments(ctx, host, record)
+}
+
+// missingConfigDrive returns the error of documents that are not written yet for the attempt, by the references that the cache has; nil: they may be written.
+// While they are not, each question costs one read so.
+func (s *Store) missingConfigDrive(ctx context.Context, hostUID string, attempt int64) error {
+	host, record, err := s.readByUID(ctx, s.Client, opConfigDrive, hostUID)
+	if err != nil || installationProblem(host, record, attempt) != nil {
+		return nil // the API server may have another state
+	}
+	if _, err := s.readDocuments(ctx, host, record); hardware.ReasonOf(err) == hardware.ReasonNoConfigDrive {
+		return err
+	}
+	return nil
+}
+
+// installationProblem returns why the attempt is not the installation for the Machine that has the host; nil: it is.
+func installationProblem(host *metal3.BareMetalHost, record *v1alpha1.HostRecord, attempt int64) error {
+	now := session(host, record)
+	if now.Number != attempt || now.Operation != hardware.OpInstall || now.State != hardware.AttemptRunning || !record.Status.Wanted.IsOpen() {
+		return hardware.Errorf(hardware.Conflict, opConfigDrive, host.Namespace+"/"+host.Name, "attempt %d is not the installation under way", attempt)
+	}
+	if host.Spec.ConsumerRef == nil || host.Spec.ConsumerRef.UID != record.Status.Wanted.MachineUID {
+		return hardware.Errorf(hardware.Conflict, opConfigDrive, host.Namespace+"/"+host.Name, "the Machine of attempt %d has this host no more", attempt)
+	}
+	return nil
 }
 
 func (s *Store) readDocuments(ctx context.Context, host *metal3.BareMetalHost, record *v1alpha1.HostRecord) (hardware.ConfigDrive, error) {

@@ -444,6 +444,33 @@ func TestTheConfigDriveIsForTheCurrentInstallationOnly(t *testing.T) {
 	expect(t, err, hardware.Conflict)
 }
 
+func TestAConfigDriveThatIsNotWrittenYetCostsOneRead(t *testing.T) {
+	r := newRig(t)
+	r.edit(func(h *metal3.BareMetalHost) {
+		for _, ref := range []*corev1.SecretReference{h.Spec.UserData, h.Spec.NetworkData, h.Spec.MetaData} {
+			ref.Name = "later"
+		}
+	})
+	reads := &countingReader{Reader: r.store.APIReader}
+	store := *r.store
+	store.APIReader = reads
+	_, err := store.ConfigDrive(t.Context(), r.uid(), 7)
+	if expect(t, err, hardware.Busy); reads.count != 1 || hardware.ReasonOf(err) != hardware.ReasonNoConfigDrive {
+		t.Errorf("%d reads, reason %s", reads.count, hardware.ReasonOf(err))
+	}
+}
+
+// countingReader counts the objects that are read.
+type countingReader struct {
+	client.Reader
+	count int
+}
+
+func (c *countingReader) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	c.count++
+	return c.Reader.Get(ctx, key, into, options...)
+}
+
 func TestDocumentsOfAnotherAttemptAreNotServed(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Secret){
 		"an earlier Machine":                     func(s *corev1.Secret) { s.Labels[v1alpha1.LabelMachine] = "m0" },
