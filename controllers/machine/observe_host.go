@@ -306,7 +306,7 @@ func (obs *observation) secretAttempt() int64 {
 
 // observeSecret reads the claim Secret from the API server, because Secrets are not cached.
 func (r *Reconciler) observeSecret(ctx context.Context, obs *observation) error {
-	if obs.facts.Host.Consumer != lifecycle.ConsumerMine {
+	if obs.facts.Host.Consumer != lifecycle.ConsumerMine || !obs.facts.CanHaveClaimSecret() {
 		return nil
 	}
 	var err error

@@ -29,7 +29,7 @@ const (
 	minorUsed = 96
 )
 
-// requestTimeout is how long one request may take. Ironic itself waits some seconds for the lock of a node.
+// requestTimeout is how long one request may take from when it is sent. Ironic itself waits some seconds for the lock of a node.
 const requestTimeout = 60 * time.Second
 
 // maxIdleConnections is how many connections are kept for the next requests. Ironic's API serves 100 at a time, also of others.
@@ -41,6 +41,8 @@ const maxVersionHeader = "X-Openstack-Ironic-Api-Maximum-Version"
 // client is the connection to an Ironic.
 type client struct {
 	options Options
+	// slots are those of limitedTransport. They stay when the client logs in again.
+	slots chan struct{}
 
 	mu          sync.Mutex
 	credentials Credentials
@@ -116,7 +118,7 @@ func (c *client) logIn(ctx context.Context, credentials Credentials) (*gopherclo
 	if err != nil {
 		return nil, err
 	}
-	service.HTTPClient = http.Client{Transport: transport, Timeout: requestTimeout}
+	service.HTTPClient = http.Client{Transport: transport}
 	return service, nil
 }
 
@@ -125,7 +127,7 @@ func logInToKeystone(ctx context.Context, endpoint string, credentials Credentia
 	if err != nil {
 		return nil, err
 	}
-	provider.HTTPClient = http.Client{Transport: transport, Timeout: requestTimeout}
+	provider.HTTPClient = http.Client{Transport: transport}
 	err = openstack.Authenticate(ctx, provider, gophercloud.AuthOptions{
 		IdentityEndpoint: credentials.KeystoneURL, AllowReauth: true,
 		ApplicationCredentialID: credentials.ApplicationID, ApplicationCredentialSecret: credentials.ApplicationSecret,
@@ -148,7 +150,7 @@ func (c *client) transport() (http.RoundTripper, error) {
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
-	return transport, nil
+	return limitedTransport{next: transport, slots: c.slots, timeout: requestTimeout}, nil
 }
 
 // negotiate returns the minor number of the latest version that the server speaks. Every response has it, and the root of the API needs no rights.

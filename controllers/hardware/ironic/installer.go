@@ -23,7 +23,7 @@ var _ hardware.Installer = (*Installer)(nil)
 // New returns an Installer with the options.
 func New(options Options) *Installer {
 	options = options.withDefaults()
-	return &Installer{options: options, client: client{options: options}}
+	return &Installer{options: options, client: client{options: options, slots: make(chan struct{}, maxChanges)}}
 }
 
 // Capabilities implements hardware.Installer. Ironic's agent writes raw and qcow2 images, and reports no bytes and no evidence. The inventory

@@ -1,6 +1,7 @@
 package ironic
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -224,5 +225,9 @@ func TestAPowerChangeThatIronicCannotMakeIsIgnoredAfterItsTime(t *testing.T) {
 	n.targetPower = "power on"
 	if request, _ := nextPower(n, change, true, timeouts, testTime); request {
 		t.Error("it is requested while Ironic is at it")
+	}
+	n.targetPower, n.power = "", "power on"
+	if _, err := nextPower(n, change, false, timeouts, testTime.Add(timeouts.PowerOn+time.Second)); err == nil || !strings.Contains(err.Error(), "has answered no request for it") {
+		t.Errorf("the power that it remembers: %v", err)
 	}
 }

@@ -58,9 +58,13 @@ func nextPower(n node, change hardware.PowerChange, isAsked bool, timeouts hardw
 		}
 	}
 	if now.Sub(change.Since) > limit {
+		seen := fmt.Sprintf("reports %s: %s", powerOf(n), firstOf(troubleOf(n), "without an error"))
+		if powerOf(n) == change.Desired {
+			seen = fmt.Sprintf("has answered no request for it, and the power %s that it tells may be older: look whether it is overloaded or cannot reach the BMC", powerOf(n))
+		}
 		ignored = &hardware.Error{
 			Kind: hardware.Ignored, Reason: reason, Op: "set power", Target: n.name,
-			Err: fmt.Errorf("expected power %s within %s, Ironic reports %s: %s", change.Desired, limit, powerOf(n), firstOf(troubleOf(n), "without an error")),
+			Err: fmt.Errorf("expected power %s within %s, Ironic %s", change.Desired, limit, seen),
 		}
 	}
 	return n.targetPower == "", ignored

@@ -153,6 +153,15 @@ func (f Facts) hasClaimSecret() bool {
 	return w == nil || f.Secret.HostAttempt == w.Number
 }
 
+// CanHaveClaimSecret reports whether there may be a claim Secret of the Machine. Where hosts have HostRecords it is written when the installation under way asks
+// for it, so it need not be looked for before the first one.
+func (f Facts) CanHaveClaimSecret() bool {
+	phase := f.Machine.Status.Phase
+	isPrepared := phase == v1alpha1.MachineClaiming || phase == v1alpha1.MachineProvisioning
+	w, _ := f.currentAttempt()
+	return w != nil || !isPrepared || f.Machine.Status.Attempt > 1 || f.Host == nil || !f.mustHaveRecord()
+}
+
 // isConfigDriveMissing reports whether an agent waits for documents that are not written.
 func (f Facts) isConfigDriveMissing() bool { return f.isConfigDriveAwaited() && !f.hasClaimSecret() }
 
