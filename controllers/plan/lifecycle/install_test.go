@@ -335,3 +335,31 @@ func TestAMachineThatWaitsForItsTurnShowsItsPlace(t *testing.T) {
 		t.Errorf("erase%s", step)
 	}
 }
+
+func TestAClaimSecretIsLookedForOnceItsInstallationHasBegun(t *testing.T) {
+	installing := factsIn(t, v1alpha1.MachineProvisioning)
+	installing.Host.Record.Status.Wanted = &v1alpha1.WantedAttempt{
+		Operation: string(hardware.OpInstall), MachineUID: installing.Machine.UID, MachineAttempt: installing.Machine.Status.Attempt,
+	}
+	prepared := factsIn(t, v1alpha1.MachineProvisioning)
+	prepared.Host.Record.Status.Wanted = nil
+	rolled := factsIn(t, v1alpha1.MachineProvisioning)
+	rolled.Host.Record.Status.Wanted, rolled.Machine.Status.Attempt = nil, 2
+	served := factsIn(t, v1alpha1.MachineProvisioning)
+	served.Host.Record, served.Provider.HasRecords = nil, false
+	for name, c := range map[string]struct {
+		facts Facts
+		want  bool
+	}{
+		"a host that is prepared for its first installation":     {prepared, false},
+		"an installation that has begun":                         {installing, true},
+		"a host whose earlier installation may have left one":    {rolled, true},
+		"a host of a baremetal-operator, which takes it at once": {served, true},
+		"a node that joins":                                      {factsIn(t, v1alpha1.MachineJoining), true},
+		"a Machine that is released":                             {factsIn(t, v1alpha1.MachineReleasing), true},
+	} {
+		if got := c.facts.CanHaveClaimSecret(); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
