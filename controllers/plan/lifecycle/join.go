@@ -37,7 +37,8 @@ func (s scope) planEarlierNodeDeletion() result {
 }
 
 func (s scope) waitForNode() result {
-	if s.isServerOff() {
+	rest := s.powerOnRest()
+	if s.isServerOff() && rest <= 0 {
 		return waitResult(report{v1alpha1.ConditionJoined, v1alpha1.ReasonServerOff, "the server to be on", s.serverOffMessage()})
 	}
 	if s.Node.Found {
@@ -53,7 +54,11 @@ func (s scope) waitForNode() result {
 		// The server may be off, and its BMC is what would have to power it on.
 		reason, message = problem, text+"; "+message
 	}
-	return waitResult(report{v1alpha1.ConditionJoined, reason, "Node " + s.Machine.Name, message})
+	waiting := waitResult(report{v1alpha1.ConditionJoined, reason, "Node " + s.Machine.Name, message})
+	if rest > 0 {
+		return waiting.withRequeueAfter(rest)
+	}
+	return waiting
 }
 
 // joinLogs returns the flags of journalctl for the units of a join.

@@ -180,6 +180,22 @@ func (s scope) isServerOff() bool {
 	return p.State == string(hardware.PowerOff) || p.State == string(hardware.PowerTurningOn)
 }
 
+// powerOnPatience is how long a server that has its image may take from the request to power it on until that it is off is reported. Every installation ends with
+// this request, and a report is a write.
+const powerOnPatience = time.Minute
+
+// powerOnRest returns what is left of powerOnPatience for a server that is being powered on; 0: nothing, or nobody does that.
+func (f Facts) powerOnRest() time.Duration {
+	if f.Host == nil || !f.Host.Online {
+		return 0
+	}
+	p := f.Host.powerState()
+	if p == nil || p.State != string(hardware.PowerTurningOn) || f.Now.Before(p.ObservedAt.Time) {
+		return 0
+	}
+	return max(powerOnPatience-f.Now.Sub(p.ObservedAt.Time), 0)
+}
+
 // serverOffMessage says since when the server is off, and what is done about it.
 func (s scope) serverOffMessage() string {
 	message, h := "the server of host "+s.hostName()+" is off", s.Host

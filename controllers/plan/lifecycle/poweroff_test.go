@@ -69,6 +69,10 @@ var powerSituations = []situation{
 		found(f, "PoweringOn")
 		f.Node, f.Host.Error, f.Host.ErrorReason = Node{}, "power management error", "PowerOnIgnored"
 	}},
+	{"a server whose power-on was requested a moment ago", v1alpha1.MachineJoining, func(f *Facts) {
+		found(f, "PoweringOn")
+		f.Node, f.Host.Record.Status.Power.ObservedAt = Node{}, metav1.NewMicroTime(f.Now.Add(-10*time.Second))
+	}},
 	{"a server that an administrator has powered off", v1alpha1.MachineValidating, func(f *Facts) { found(f, "Off"); f.Host.Online = false }},
 	{"a host without a HostRecord that is off", v1alpha1.MachineValidating, func(f *Facts) {
 		f.Provider.HasRecords, f.Host.Record, f.Host.PoweredOn = false, nil, false
