@@ -2,7 +2,6 @@ package ironic
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,8 +15,7 @@ type listing struct {
 	read   time.Time
 	turn   int64
 	byHost map[string]node
-	// byName has each node by its UUID and by its name, in lower case. No name looks like a UUID.
-	byName map[string]node
+	names  names
 	// own holds what Ironic answered to own changes, by host UID, until a list that began later.
 	own map[string]change
 	// last is the last turn that was given.
@@ -52,28 +50,18 @@ func (i *Installer) find(ctx context.Context, host hardware.Host) (n node, asked
 		}
 	}
 	if own, ok := l.own[host.UID]; ok {
-		return own.node, own.asked, conflictOfName(own.node, host)
+		return own.node, own.asked, l.names.conflict(own.node, host)
 	}
 	if n, ok := l.byHost[host.UID]; ok {
-		return n, false, conflictOfName(n, host)
+		return n, false, l.names.conflict(n, host)
 	}
 	for _, former := range host.FormerUIDs {
 		if n, ok := l.byHost[former]; ok {
 			return n, false, nil
 		}
 	}
-	return l.byName[strings.ToLower(firstOf(host.InstallerNode, nodeName(host)))], false, nil
-}
-
-// conflictOfName refuses a host that names another node than the one that carries its record. Without it: the annotation is changed while something is deployed,
-// the erase goes to the node that is named now, and the one with the data goes to the next tenant as it is.
-func conflictOfName(n node, host hardware.Host) error {
-	wanted := host.InstallerNode
-	if wanted == "" || n.record.host != host.UID || strings.EqualFold(wanted, n.uuid) || strings.EqualFold(wanted, n.name) {
-		return nil
-	}
-	return hardware.Errorf(hardware.Conflict, "find node", host.String(), "the annotation ingot.dev/ironic-node names %q, and the host is Ironic's node %s (%s): "+
-		"correct the annotation, or remove %s from the extra of that node when nothing of the host is on it", wanted, n.uuid, n.name, extraHost)
+	n, err = l.names.find(firstOf(host.InstallerNode, nodeName(host)), host)
+	return n, false, err
 }
 
 // readListOnce reads the list, or returns the failure of a read with the same credentials that has just ended. Without it: Ironic accepts connections and answers nothing, a thousand
@@ -106,13 +94,10 @@ func (i *Installer) readList(ctx context.Context) error {
 	}
 	// A list that takes longer than it is used would be old at once, and every caller would read another one.
 	l.read, l.turn = i.options.Clock(), turn
-	l.byHost, l.byName = make(map[string]node, len(all)), make(map[string]node, 2*len(all))
+	l.byHost, l.names = make(map[string]node, len(all)), newNames(len(all))
 	for _, listed := range all {
 		n := newNode(listed)
-		l.byName[strings.ToLower(n.uuid)] = n
-		if n.name != "" {
-			l.byName[strings.ToLower(n.name)] = n
-		}
+		l.names.add(n)
 		if n.record.host != "" {
 			l.byHost[n.record.host] = n
 		}
