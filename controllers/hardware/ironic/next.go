@@ -86,8 +86,8 @@ func refusalOf(n node, c call) *hardware.Error {
 	case isForeign(n):
 		return refuse(hardware.Conflict, "Ironic's node %s is in the state %s and was not deployed by Ingot: undeploy it, or take the host out", n.uuid, n.state)
 	case isOfPeople(n.state):
-		err := refuse(hardware.Conflict, "Ironic's node %s is in the state %q, in which somebody else works with it: bring it back to active, manageable or available "+
-			"(baremetal node unrescue, unhold, abort or manage)", n.uuid, n.state)
+		err := refuse(hardware.Conflict, "Ironic's node %s is in the state %q, in which somebody else works with it: wait until that is done, or bring it back to "+
+			"active, manageable or available (baremetal node unrescue, unhold, abort or manage)", n.uuid, n.state)
 		err.Reason = hardware.ReasonInstallerConflict
 		return err
 	case isAbandoned(n, c.now):
@@ -114,13 +114,14 @@ func isForeign(n node) bool {
 	return n.record.host == "" && (n.instanceUUID != "" || !isFree(n.state))
 }
 
-// isOfPeople reports whether a node is in a state to which nobody but people leads it, and which it does not leave by itself.
+// isOfPeople reports whether a node is in a state to which nobody but people leads it: any to which no work of ours does, such as rescue, service, hold and adopt.
+// Without it: a node is in one of them, or in one that a later Ironic has, and its host waits for hours without a word.
 func isOfPeople(state nodes.ProvisionState) bool {
 	switch state {
-	case nodes.Rescue, nodes.RescueFail, nodes.UnrescueFail, nodes.ServiceWait, nodes.ServiceFail, nodes.ServiceHold, nodes.AdoptFail, nodes.DeployHold, nodes.CleanHold:
-		return true
-	default:
+	case nodes.Verifying, nodes.Deploying, nodes.DeployWait, nodes.Cleaning, nodes.CleanWait, nodes.Inspecting, nodes.InspectWait, nodes.Deleting:
 		return false
+	default:
+		return !isAtRest(state)
 	}
 }
 

@@ -108,6 +108,27 @@ func TestStatesThatNothingLeadsOutOfAreTold(t *testing.T) {
 	}
 }
 
+func TestAStateThatNoWorkOfOursLeadsToIsTold(t *testing.T) {
+	for _, state := range []nodes.ProvisionState{
+		nodes.Rescuing, nodes.RescueWait, nodes.Rescue, nodes.RescueFail, nodes.Unrescuing, nodes.UnrescueFail, nodes.Servicing, nodes.ServiceWait, nodes.ServiceFail, nodes.ServiceHold,
+		nodes.Adopting, nodes.AdoptFail, nodes.DeployHold, nodes.CleanHold, "a state of a later Ironic",
+	} {
+		for _, next := range []action{nextAction(newTestNode(state, workInstall, "t1"), newTestCall(8, workEraseFull)), nextCancel(newTestNode(state, workInstall, "t1"), newTestCall(7, ""))} {
+			if next.kind != actionRefuse || hardware.ReasonOf(next.err) != hardware.ReasonInstallerConflict || !strings.Contains(next.err.Error(), string(state)) {
+				t.Errorf("%s: expected a refusal that names the state, seen %+v", state, next)
+			}
+		}
+	}
+	for _, state := range []nodes.ProvisionState{
+		nodes.Enroll, nodes.Verifying, nodes.Manageable, nodes.Available, nodes.Deploying, nodes.DeployWait, nodes.DeployFail, nodes.Active, nodes.Deleting, nodes.Error, nodes.Cleaning,
+		nodes.CleanWait, nodes.CleanFail, nodes.Inspecting, nodes.InspectWait, nodes.InspectFail,
+	} {
+		if next := nextAction(newTestNode(state, workInstall, "t1"), newTestCall(8, workEraseFull)); next.kind == actionRefuse {
+			t.Errorf("%s: refused: %v", state, next.err)
+		}
+	}
+}
+
 func TestAMaintenanceThatFollowsFromFailedWorkEndsWithTheNextAttempt(t *testing.T) {
 	n := newTestNode(nodes.CleanFail, workEraseFull, "")
 	n.maintenance, n.fault = true, faultClean
