@@ -3,6 +3,7 @@ package ironic
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -36,6 +37,9 @@ func named(err error) error {
 // limitText is in Ironic's refusal of what is above its limits of concurrent deployments and cleanings.
 const limitText = "concurrent action limit"
 
+// protectedText is in Ironic's refusal to undeploy, rebuild or delete a node that people have protected.
+const protectedText = "is protected and cannot be"
+
 // maxFault is how much of what Ironic says is repeated in an error.
 const maxFault = 300
 
@@ -54,8 +58,11 @@ func asError(err error, op, target string) error {
 	}
 	fault := faultOf(response.Body)
 	failed := hardware.Errorf(kindOf(response.Actual, fault), op, target, "the answer is %d: %s", response.Actual, shorten(fault))
-	if strings.Contains(strings.ToLower(fault), limitText) {
+	switch text := strings.ToLower(fault); {
+	case strings.Contains(text, limitText):
 		failed.Reason = hardware.ReasonInstallerFull
+	case strings.Contains(text, protectedText):
+		failed.Err = fmt.Errorf("%w: when that may be done: baremetal node unset --protected NODE", failed.Err)
 	}
 	return failed
 }
@@ -106,13 +113,13 @@ func kindOf(status int, fault string) hardware.Kind {
 		}
 	}
 	switch {
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+	case status == http.StatusUnauthorized || status == http.StatusForbidden && isOfLogin(text):
 		return hardware.Unauthorized
 	case status == http.StatusNotFound:
 		return hardware.NotFound
 	case status == http.StatusNotAcceptable:
 		return hardware.Unsupported
-	case status == http.StatusConflict, strings.Contains(text, "while it is in state"), strings.Contains(text, "is in progress"):
+	case status == http.StatusConflict, status == http.StatusForbidden, strings.Contains(text, "while it is in state"), strings.Contains(text, "is in progress"):
 		return hardware.Conflict
 	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
 		return hardware.Busy
@@ -123,6 +130,21 @@ func kindOf(status int, fault string) hardware.Kind {
 	}
 }
 
+// isOfLogin reports whether a refusal with 403 follows from who asks: Ironic's policy says so, or something before Ironic, which explains nothing that Ironic would. Ironic answers
+// with the same status to what it does for nobody, as to rebuild a node that is protected. Without it: that counts as wrong credentials, which nobody can correct, and
+// every call logs in again.
+func isOfLogin(text string) bool {
+	for _, policy := range []string{"access was denied", "not authorized", "operation not permitted", unexplained} {
+		if strings.Contains(text, policy) {
+			return true
+		}
+	}
+	return false
+}
+
+// unexplained takes the place of what Ironic says where the body has nothing of it.
+const unexplained = "without an explanation"
+
 // faultOf returns what Ironic says in the body of a refusal: {"error_message": {"faultstring": ...}}, whose inner object older versions send as a string.
 func faultOf(body []byte) string {
 	var outer struct {
@@ -132,14 +154,14 @@ func faultOf(body []byte) string {
 		Fault string `json:"faultstring"`
 	}
 	if json.Unmarshal(body, &outer) != nil || len(outer.Message) == 0 {
-		return "without an explanation"
+		return unexplained
 	}
 	var text string
 	if json.Unmarshal(outer.Message, &text) == nil {
 		outer.Message = json.RawMessage(text)
 	}
 	if json.Unmarshal(outer.Message, &inner) != nil || inner.Fault == "" {
-		return "without an explanation"
+		return unexplained
 	}
 	return inner.Fault
 }

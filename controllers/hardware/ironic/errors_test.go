@@ -34,6 +34,12 @@ func TestEachRefusalHasTheKindThatSaysWhatTheCallerCanDo(t *testing.T) {
 		{refusal(http.StatusInternalServerError, "json-rpc failed"), hardware.Unreachable},
 		{refusal(http.StatusBadGateway, ""), hardware.Unreachable},
 		{refusal(http.StatusUnauthorized, "Incorrect username or password"), hardware.Unauthorized},
+		{refusal(http.StatusForbidden, "Access was denied to the following resource: baremetal:node:set_provision_state"), hardware.Unauthorized},
+		{refusal(http.StatusForbidden, "Not authorized."), hardware.Unauthorized},
+		{refusal(http.StatusForbidden, "Operation not permitted."), hardware.Unauthorized},
+		{gophercloud.ErrUnexpectedResponseCode{Actual: http.StatusForbidden, Body: []byte("<html>refused by a proxy</html>")}, hardware.Unauthorized},
+		{refusal(http.StatusForbidden, "Node 1 is protected and cannot be undeployed, rebuilt or deleted"), hardware.Conflict},
+		{refusal(http.StatusForbidden, "An exclusive lock is required, but the current context has a shared lock."), hardware.Conflict},
 		{refusal(http.StatusNotAcceptable, "Version 1.99 was requested but the requested API version is not supported"), hardware.Unsupported},
 		{refusal(http.StatusBadRequest, "Expected a MAC address but received x."), hardware.Invalid},
 		{errors.New("dial tcp 127.0.0.1:6385: connect: connection refused"), hardware.Unreachable},
@@ -41,6 +47,13 @@ func TestEachRefusalHasTheKindThatSaysWhatTheCallerCanDo(t *testing.T) {
 		if got := asError(c.err, "request", "hall/a"); hardware.KindOf(got) != c.want {
 			t.Errorf("%v: expected %s", got, c.want)
 		}
+	}
+}
+
+func TestARefusalOfAProtectedNodeSaysHowThatIsLifted(t *testing.T) {
+	err := named(asError(refusal(http.StatusForbidden, "Node 1 is protected and cannot be undeployed, rebuilt or deleted"), "request deleted", "hall/a"))
+	if hardware.ReasonOf(err) != hardware.ReasonInstallerConflict || !strings.Contains(err.Error(), "baremetal node unset --protected") {
+		t.Errorf("seen %v", err)
 	}
 }
 

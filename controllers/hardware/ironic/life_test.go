@@ -91,6 +91,22 @@ var lifeCases = map[string]func(*fixture){
 		f.ask(http.MethodDelete, "/maintenance", "")
 		f.expectSucceeded(2, f.install)
 	},
+	"a node that people protect is not rolled and not released until they lift that": func(f *fixture) {
+		f.expectSucceeded(1, f.install)
+		f.expectPower(hardware.PowerOn)
+		f.ask(http.MethodPatch, "", `[{"op": "add", "path": "/protected", "value": true}]`)
+		f.restart()
+		for name, call := range map[string]func(hardware.Attempt) error{"a roll": f.install, "a release": f.eraseWith(hardware.EraseNone)} {
+			if err := call(attemptOf(2)); hardware.KindOf(err) != hardware.Conflict || !strings.Contains(err.Error(), "baremetal node unset --protected") {
+				f.Errorf("%s says %v", name, err)
+			}
+		}
+		if seen := f.observe(); seen.Power != hardware.PowerOn || seen.Attempt.Number != 1 {
+			f.Errorf("a protected node was touched: power %s, attempt %+v", seen.Power, *seen.Attempt)
+		}
+		f.ask(http.MethodPatch, "", `[{"op": "add", "path": "/protected", "value": false}]`)
+		f.expectSucceeded(2, f.install)
+	},
 	"an attempt that is cancelled before it begins never begins": func(f *fixture) {
 		f.expectSucceeded(1, f.inspect)
 		f.expectFailed(2, f.cancel, hardware.ReasonCancelled)

@@ -48,7 +48,7 @@ type call struct {
 
 // nextAction returns the next step of the attempt. An action that Ironic refuses is decided anew at the next call.
 func nextAction(n node, c call) action {
-	if refused := cmp.Or(refusalOf(n, c), refusalOfInterfaces(n, c)); refused != nil {
+	if refused := cmp.Or(refusalOf(n, c), refusalOfProtection(n, c), refusalOfInterfaces(n, c)); refused != nil {
 		return action{kind: actionRefuse, err: refused}
 	}
 	switch {
@@ -102,6 +102,20 @@ func refusalOf(n node, c call) *hardware.Error {
 		return hardware.Errorf(hardware.Unsupported, "inspect", c.host.String(), "Ironic inspects no node that is deployed: release the host first")
 	}
 	return nil
+}
+
+// refusalOfProtection returns why the node is not undeployed or rebuilt for the call; nil: it may be. Without it: a node that people have protected is powered off for
+// a roll that Ironic refuses then, and is off until somebody finds out why.
+func refusalOfProtection(n node, c call) *hardware.Error {
+	isOver := !c.deadline.IsZero() && !c.now.Before(c.deadline)
+	isUnderWay := n.record.number == c.number && (n.isBegun() || isEnded(n))
+	if !n.isProtected || c.work == workInspect || isOver || isUnderWay {
+		return nil
+	}
+	err := hardware.Errorf(hardware.Conflict, "begin work", c.host.String(), "people have protected Ironic's node %s, so that Ironic neither undeploys nor rebuilds it: "+
+		"when that may be done: baremetal node unset --protected %s", n.uuid, n.uuid)
+	err.Reason = hardware.ReasonInstallerConflict
+	return err
 }
 
 // isRecordOf reports whether the node carries the record of the host, also of one that it was before it was created again from a backup.

@@ -129,6 +129,27 @@ func TestAStateThatNoWorkOfOursLeadsToIsTold(t *testing.T) {
 	}
 }
 
+func TestAProtectedNodeIsTouchedByNoRollAndNoRelease(t *testing.T) {
+	n := newTestNode(nodes.Active, workInstall, "t1")
+	n.isProtected, n.power = true, "power on"
+	for _, w := range []work{workInstall, workEraseNone, workEraseMetadata, workEraseFull} {
+		for _, number := range []int64{8, 7} {
+			n.record.number, n.record.work, n.record.from = 7, w, ""
+			next := nextAction(n, newTestCall(number, w))
+			if next.kind != actionRefuse || hardware.ReasonOf(next.err) != hardware.ReasonInstallerConflict || !strings.Contains(next.err.Error(), "baremetal node unset --protected u") {
+				t.Errorf("%s of attempt %d: expected a refusal that says how to go on, seen %+v", w, number, next)
+			}
+		}
+	}
+	n.record.work, n.record.from = workInstall, "t1"
+	if next := nextAction(n, newTestCall(7, workInstall)); next.kind != actionWait {
+		t.Errorf("a node that was protected after its install: %+v", next)
+	}
+	if _, err := nextPower(n, hardware.PowerChange{Desired: hardware.PowerOff, Since: testTime}, true, hardware.DefaultTimeouts(), testTime); err != nil {
+		t.Errorf("its power: %v", err)
+	}
+}
+
 func TestAMaintenanceThatFollowsFromFailedWorkEndsWithTheNextAttempt(t *testing.T) {
 	n := newTestNode(nodes.CleanFail, workEraseFull, "")
 	n.maintenance, n.fault = true, faultClean

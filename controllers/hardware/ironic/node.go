@@ -14,6 +14,7 @@ import (
 var nodeFields = []string{
 	"uuid", "name", "power_state", "target_power_state", "provision_state", "target_provision_state", "provision_updated_at", "maintenance",
 	"maintenance_reason", "fault", "last_error", "instance_uuid", "deploy_step", "clean_step", "extra", "properties", "reservation", "boot_interface", "deploy_interface",
+	"protected",
 }
 
 // fieldsOf returns the fields of a node that the list asks a server of this version for.
@@ -73,7 +74,9 @@ type node struct {
 	state              nodes.ProvisionState
 	changed            string
 	// reservation is the conductor that works on the node; empty: none.
-	reservation       string
+	reservation string
+	// isProtected says that Ironic undeploys and rebuilds the node for nobody.
+	isProtected       bool
 	maintenance       bool
 	maintenanceReason string
 	fault             string
@@ -117,6 +120,7 @@ func newNode(n nodes.Node) node {
 		},
 	}
 	read.bootInterface, read.deployInterface = n.BootInterface, n.DeployInterface
+	read.isProtected = n.Protected
 	read.record.isLive, _ = n.Extra[extraLive].(bool)
 	read.record.isCreated, _ = n.Extra[extraCreated].(bool)
 	// JSON decodes a number as a float64, which is exact up to 2^53.
