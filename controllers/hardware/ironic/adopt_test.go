@@ -24,6 +24,8 @@ type siteNode struct {
 	Driver     string         `json:"driver"`
 	DriverInfo map[string]any `json:"driver_info"`
 	Extra      map[string]any `json:"extra"`
+	// Instance is its instance_uuid.
+	Instance string `json:"instance_uuid"`
 }
 
 // site is another client of Ironic, which has registered nodes before Ingot knows them.
@@ -77,13 +79,19 @@ func (s site) register(name, deployInterface, mac string, targets ...string) sit
 	reached := map[string]string{"manage": "manageable", "provide": "available", "active": "active"}
 	for _, target := range targets {
 		s.send(http.MethodPut, "/nodes/"+n.UUID+"/states/provision", fmt.Sprintf(`{"target": %q}`, target), nil)
-		for begun := time.Now(); s.node(n.UUID).State != reached[target]; time.Sleep(pollInterval) {
-			if time.Since(begun) > patience {
-				s.Fatalf("the node %s does not become %s: %+v", name, reached[target], s.node(n.UUID))
-			}
-		}
+		s.await(n, reached[target])
 	}
 	return s.node(n.UUID)
+}
+
+// await waits until the node is in the state.
+func (s site) await(n siteNode, state string) {
+	s.Helper()
+	for begun := time.Now(); s.node(n.UUID).State != state; time.Sleep(pollInterval) {
+		if time.Since(begun) > patience {
+			s.Fatalf("the node %s does not become %s: %+v", n.Name, state, s.node(n.UUID))
+		}
+	}
 }
 
 // expectUntouched checks that nobody has changed the state, the power or the record of the node since.

@@ -48,6 +48,7 @@ func (i *Installer) attemptOperations(ctx context.Context, c call, n node, from 
 	if n.record.isCreated {
 		operations = append(operations, driver.operations()...)
 	}
+	operations = append(operations, reserving(n, c.host)...)
 	if minor >= minorChildren && (n.parent == "" || n.parent == n.uuid) {
 		operations = append(operations, set("/driver_info/"+ownPower, true))
 	}
@@ -68,7 +69,7 @@ func (i *Installer) prepare(ctx context.Context, c call, n node, target nodes.Ta
 	if err != nil {
 		return err
 	}
-	if fresh.state != n.state || fresh.record != n.record || fresh.maintenance {
+	if fresh.state != n.state || fresh.record != n.record || fresh.instanceUUID != n.instanceUUID || fresh.maintenance {
 		i.note(c.host, fresh, false)
 		return nil
 	}
@@ -98,7 +99,7 @@ func (i *Installer) workOperations(ctx context.Context, c call, fresh node, inst
 			return nil, nil, err
 		}
 	} else {
-		operations = nodes.UpdateOpts{set("/extra/"+extraFrom, fresh.changed)}
+		operations = append(reserving(fresh, c.host), set("/extra/"+extraFrom, fresh.changed))
 	}
 	if install != nil {
 		operations = append(operations, set("/instance_info", install.instance), set("/extra/"+extraLive, install.isLive))

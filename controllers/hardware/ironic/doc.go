@@ -8,12 +8,21 @@
 // Nothing is stored on our side. A node of Ironic carries in its extra: ingot_host, the UID of the host that it is; ingot_attempt, the number of the attempt;
 // ingot_work, its operation; ingot_from, the time of the last change of its provision state before the work was requested; ingot_outcome, which only a
 // cancelled attempt has; ingot_enrolled, for a node that Ironic has not verified yet, the time of its last change when the attempt was stored; ingot_live, that
-// a live ISO is deployed; and ingot_created, that this package has created the node, which alone gets the credentials of the BMC from the host.
+// a live ISO is deployed; ingot_instance, the instance_uuid that reserves the node for the host; and ingot_created, that this package has created the node, which alone gets the credentials of the BMC from the host.
 //
 // ingot_from makes the end of an attempt unmistakable. The work of an attempt has begun when the provision state has changed since that time. Without it: an
 // attempt to erase is written to a node that is manageable, the process dies before it requests the cleaning, and the next one reads a node that is
 // manageable, as after a cleaning. A database that keeps whole seconds may hide a change; then the work is requested again, which Ironic
 // refuses or repeats.
+//
+// # Whose a node is
+//
+// A node is reserved for its host by its instance_uuid, which is the UID of the BareMetalHost, from its adoption until the host is forgotten. Neither Nova nor an
+// allocation takes a node that is reserved, and Ironic lets nobody change that. A tear down removes it: the next change of the node by an attempt, or the one before
+// the node is made available, sets it again. A node with another instance_uuid is somebody else's at every time: nothing is requested of it, and Observe says whose
+// it is. A node that a version before this rule has installed has none until its next attempt.
+//
+// Between a tear down and the request to make the node manageable again it is available and not reserved, for as long as two looks at it are apart.
 //
 // # Reading
 //

@@ -43,9 +43,16 @@ func (i *Installer) Observe(ctx context.Context, host hardware.Host) (hardware.O
 	if err != nil {
 		return hardware.Observation{Power: hardware.PowerUnknown}, named(err)
 	}
+	isOthers := isRecordOf(n, host) && isForeign(n)
 	observation := hardware.Observation{Power: powerOf(n), IsPowerRemembered: true, PowerAskedAt: i.powers.askedAt(host.UID), Attempt: i.attemptOf(n, host)}
-	if host.IsLeaving && observation.Attempt != nil && isFree(n.state) {
+	if isOthers {
+		observation.Power, observation.Attempt = hardware.PowerUnknown, nil // what Ironic tells is of somebody else's work
+	}
+	if host.IsLeaving && isRecordOf(n, host) && (isFree(n.state) || isOthers) {
 		return observation, named(i.forget(ctx, host, n))
+	}
+	if isOthers {
+		return observation, foreignUse(n, host)
 	}
 	if observation.Inventory, err = i.inventory(ctx, host, n, observation.Attempt); err != nil {
 		observation.Attempt = nil // the inspection ends with its inventory
@@ -145,6 +152,8 @@ func (i *Installer) perform(ctx context.Context, c call, n node, next action, in
 		return i.end(ctx, c, n, next.outcome)
 	case actionManage:
 		return i.manage(ctx, c, n)
+	case actionProvide:
+		return i.provide(ctx, c, n)
 	case actionRequest:
 		return i.requestState(ctx, c, n, next.target, nil)
 	case actionPrepare:

@@ -19,6 +19,7 @@ const (
 	actionBegin   actionKind = "begin attempt"   // store the number and the work
 	actionPrepare actionKind = "prepare work"    // store what the work needs, then request it
 	actionRequest actionKind = "request state"   // request the provision state target
+	actionProvide actionKind = "provide"         // reserve the node, then request available
 	actionManage  actionKind = "manage"          // see to the port, then request manageable
 	actionPower   actionKind = "power off"       // request it
 	actionRelieve actionKind = "end maintenance" // which Ironic has begun because work has failed
@@ -84,7 +85,7 @@ func refusalOf(n node, c call) *hardware.Error {
 		return refuse(hardware.Conflict, "Ironic's node %s is that of the host with the UID %s: remove %s from its extra when that host is gone",
 			n.uuid, n.record.host, extraHost)
 	case isForeign(n):
-		return refuse(hardware.Conflict, "Ironic's node %s is in the state %s and was not deployed by Ingot: undeploy it, or take the host out", n.uuid, n.state)
+		return foreignUse(n, c.host)
 	case isOfPeople(n.state):
 		err := refuse(hardware.Conflict, "Ironic's node %s is in the state %q, in which somebody else works with it: wait until that is done, or bring it back to "+
 			"active, manageable or available (baremetal node unrescue, unhold, abort or manage)", n.uuid, n.state)
@@ -121,11 +122,6 @@ func refusalOfProtection(n node, c call) *hardware.Error {
 // isRecordOf reports whether the node carries the record of the host, also of one that it was before it was created again from a backup.
 func isRecordOf(n node, host hardware.Host) bool {
 	return n.record.host == host.UID || n.record.host != "" && slices.Contains(host.FormerUIDs, n.record.host)
-}
-
-// isForeign reports whether somebody else has deployed or assigned the node.
-func isForeign(n node) bool {
-	return n.record.host == "" && (n.instanceUUID != "" || !isFree(n.state))
 }
 
 // isOfPeople reports whether a node is in a state to which nobody but people leads it: any to which no work of ours does, such as rescue, service, hold and adopt.
@@ -263,7 +259,7 @@ func preparing(n node, w work) action {
 func fromManageable(w work) action {
 	switch w {
 	case workInstall:
-		return action{kind: actionRequest, target: nodes.TargetProvide}
+		return action{kind: actionProvide}
 	case workInspect:
 		return action{kind: actionPrepare, target: nodes.TargetInspect}
 	default:

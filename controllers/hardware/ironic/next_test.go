@@ -63,7 +63,15 @@ func TestANodeOfSomebodyElseIsNeverTouched(t *testing.T) {
 	foreign.record, assigned.record = record{}, record{}
 	assigned.instanceUUID = "an instance of nova"
 	other.record.host = "uid-2"
-	for name, n := range map[string]node{"deployed by people": foreign, "of another host": other, "assigned": assigned} {
+	// What the list shows after another system has taken a node that is ours.
+	stolen, waiting, adopted := newTestNode(nodes.Active, workInstall, "t1"), newTestNode(nodes.DeployWait, workInstall, "t1"), newTestNode(nodes.DeployWait, "", "")
+	stolen.instanceUUID, stolen.record.instance = "an instance of nova", "ours"
+	waiting.instanceUUID = "an instance of nova"
+	adopted.record.number = 0
+	for name, n := range map[string]node{
+		"deployed by people": foreign, "of another host": other, "assigned": assigned, "assigned since": stolen, "assigned since an earlier version": waiting,
+		"adopted, and deployed before any attempt": adopted,
+	} {
 		for _, w := range []work{workInstall, workEraseFull, workInspect} {
 			next := nextAction(n, newTestCall(8, w))
 			if next.kind != actionRefuse || hardware.KindOf(next.err) != hardware.Conflict {
@@ -72,6 +80,18 @@ func TestANodeOfSomebodyElseIsNeverTouched(t *testing.T) {
 		}
 		if next := nextCancel(n, newTestCall(8, "")); next.kind != actionRefuse {
 			t.Errorf("%s: a cancel is answered by %+v", name, next)
+		}
+	}
+}
+
+func TestANodeThatIsReservedForTheHostOrNeverWasIsItsOwn(t *testing.T) {
+	reserved, earlier := newTestNode(nodes.Active, workInstall, "t1"), newTestNode(nodes.Active, workInstall, "t1")
+	reserved.instanceUUID, reserved.record.instance = "ours", "ours"
+	cleaned := newTestNode(nodes.Cleaning, "", "") // it is made available for its first installation
+	cleaned.record.number, cleaned.instanceUUID, cleaned.record.instance = 0, "ours", "ours"
+	for name, n := range map[string]node{"reserved": reserved, "of an earlier version": earlier, "before its first attempt": cleaned} {
+		if next := nextAction(n, newTestCall(8, workInstall)); next.kind == actionRefuse {
+			t.Errorf("%s: refused: %v", name, next.err)
 		}
 	}
 }
@@ -205,7 +225,7 @@ func TestEachStateLeadsToTheWork(t *testing.T) {
 		want action
 	}{
 		"a new attempt on a node at rest":             {newTestNode(nodes.Active, workInstall, "t1"), newTestCall(8, workInstall), action{kind: actionBegin}},
-		"a new install makes the node available":      {newTestNode(nodes.Manageable, workInspect, "t1"), newTestCall(8, workInstall), action{kind: actionRequest, target: nodes.TargetProvide}},
+		"a new install makes the node available":      {newTestNode(nodes.Manageable, workInspect, "t1"), newTestCall(8, workInstall), action{kind: actionProvide}},
 		"a new attempt ends the wait of the old":      {newTestNode(nodes.DeployWait, workInstall, "t1"), newTestCall(8, workInstall), action{kind: actionRequest, target: nodes.TargetDeleted}},
 		"a new attempt waits for the conductor":       {newTestNode(nodes.Deploying, workInstall, "t1"), newTestCall(8, workInstall), action{kind: actionWait}},
 		"an old attempt that comes late":              {newTestNode(nodes.Active, workInstall, "t1"), newTestCall(6, workInstall), action{kind: actionRefuse}},

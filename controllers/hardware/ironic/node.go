@@ -38,6 +38,8 @@ const (
 	extraCreated = "ingot_created"
 	// extraLive is true where the last installation is a live ISO.
 	extraLive = "ingot_live"
+	// extraInstance has the instance_uuid by which the node is reserved, also after an undeployment has removed it.
+	extraInstance = "ingot_instance"
 )
 
 // outcomeNotInspected is the outcome of an inspection of a node whose driver has none. It has succeeded: what Ironic knows of the server are the properties and
@@ -101,6 +103,8 @@ type record struct {
 	outcome  hardware.Reason
 	// isCreated says that this package has created the node.
 	isCreated bool
+	// instance is the instance_uuid by which the node is reserved, or was.
+	instance string
 	// isLive says that the last installation that was requested is a live ISO.
 	isLive bool
 }
@@ -117,6 +121,7 @@ func newNode(n nodes.Node) node {
 		record: record{
 			host: text(n.Extra[extraHost]), work: work(text(n.Extra[extraWork])), from: text(n.Extra[extraFrom]),
 			outcome: hardware.Reason(text(n.Extra[extraOutcome])), enrolled: text(n.Extra[extraEnrolled]),
+			instance: text(n.Extra[extraInstance]),
 		},
 	}
 	read.bootInterface, read.deployInterface = n.BootInterface, n.DeployInterface

@@ -49,7 +49,7 @@ func (i *Installer) adopt(ctx context.Context, c call, n node) error {
 		return err
 	}
 	i.options.Log.Info("adopt node", "host", c.host.String(), "node", n.uuid, "name", n.name, "state", string(n.state))
-	_, err = i.patch(ctx, c.host, n, "adopt node", nodes.UpdateOpts{set("/extra/"+extraHost, c.host.UID)})
+	_, err = i.patch(ctx, c.host, n, "adopt node", append(reserving(n, c.host), set("/extra/"+extraHost, c.host.UID)))
 	return err
 }
 
@@ -80,14 +80,15 @@ func (i *Installer) create(ctx context.Context, service *gophercloud.ServiceClie
 		info[ownPower] = true
 	}
 	off := false
-	extra := map[string]any{extraHost: c.host.UID, extraCreated: true}
+	instance := reservationOf(c.host.UID)
+	extra := map[string]any{extraHost: c.host.UID, extraCreated: true, extraInstance: instance}
 	if c.number > 0 {
 		extra[extraAttempt], extra[extraWork], extra[extraEnrolled] = c.number, string(c.work), timeText(time.Time{})
 	}
-	created, err := nodes.Create(ctx, service, nodes.CreateOpts{
+	created, err := nodes.Create(ctx, service, createOptions{instance: instance, CreateOpts: nodes.CreateOpts{
 		Name: nodeName(c.host), Driver: driver.name, DriverInfo: info, Extra: extra,
 		BootInterface: i.options.BootInterface, DeployInterface: i.options.DeployInterface, AutomatedClean: &off,
-	}).Extract()
+	}}).Extract()
 	if err != nil {
 		return i.failed(asSecretError(err, "create node", c.host.String(), driver.secrets()...))
 	}
@@ -188,11 +189,11 @@ func (i *Installer) manage(ctx context.Context, c call, n node) error {
 	return i.requestState(ctx, c, n, nodes.TargetManage, nil)
 }
 
-// forget removes the host from the node, which is free: its server can be registered under another UID. What says that this package has created it stays.
+// forget removes the host from the node, which is free or somebody else's: its server can be registered under another UID. What says that this package has created it stays.
 func (i *Installer) forget(ctx context.Context, host hardware.Host, n node) error {
-	_, err := i.patch(ctx, host, n, "forget the host", nodes.UpdateOpts{
+	_, err := i.patch(ctx, host, n, "forget the host", append(releasingReservation(n),
 		set("/extra/"+extraHost, ""), set("/extra/"+extraAttempt, 0), set("/extra/"+extraWork, ""), set("/extra/"+extraFrom, ""), set("/extra/"+extraOutcome, ""),
-	})
+		set("/extra/"+extraInstance, "")))
 	return err
 }
 
@@ -211,6 +212,18 @@ func (i *Installer) endMaintenance(ctx context.Context, c call, n node) error {
 
 // notInspected is what Ironic says of a node whose driver has no inspection, as the hardware type ipmi without ironic-inspector.
 const notInspected = "does not support inspect"
+
+// provide reserves the node where it is not, and makes it available.
+func (i *Installer) provide(ctx context.Context, c call, n node) error {
+	if operations := reserving(n, c.host); operations != nil {
+		reserved, err := i.patch(ctx, c.host, n, "reserve node", operations)
+		if err != nil {
+			return err
+		}
+		n = reserved
+	}
+	return i.requestState(ctx, c, n, nodes.TargetProvide, nil)
+}
 
 // requestState requests another provision state.
 func (i *Installer) requestState(ctx context.Context, c call, n node, target nodes.TargetProvisionState, install *installation) error {
