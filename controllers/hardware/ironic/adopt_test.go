@@ -26,6 +26,7 @@ type siteNode struct {
 	Extra      map[string]any `json:"extra"`
 	// Instance is its instance_uuid.
 	Instance string `json:"instance_uuid"`
+	Cleaning *bool  `json:"automated_clean"`
 }
 
 // site is another client of Ironic, which has registered nodes before Ingot knows them.
@@ -62,7 +63,8 @@ func (s site) node(name string) (n siteNode) {
 	return n
 }
 
-// register makes a node with the site's own credentials, and leads it by these targets; mac: that of its port, empty: it has none.
+// register makes a node with the site's own credentials, and leads it by these targets; mac: that of its port, empty: it has none. No agent cleans it on its way, and
+// then it has the automated cleaning of Ironic's default.
 func (s site) register(name, deployInterface, mac string, targets ...string) siteNode {
 	s.Helper()
 	var n siteNode
@@ -80,6 +82,9 @@ func (s site) register(name, deployInterface, mac string, targets ...string) sit
 	for _, target := range targets {
 		s.send(http.MethodPut, "/nodes/"+n.UUID+"/states/provision", fmt.Sprintf(`{"target": %q}`, target), nil)
 		s.await(n, reached[target])
+	}
+	if status := s.patch(n, "/automated_clean", "null"); status != http.StatusOK {
+		s.Fatalf("the node %s has no automated cleaning: status %d", name, status)
 	}
 	return s.node(n.UUID)
 }

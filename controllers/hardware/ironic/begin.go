@@ -42,13 +42,13 @@ func (i *Installer) attemptOperations(ctx context.Context, c call, n node, from 
 	}
 	operations = nodes.UpdateOpts{
 		set("/extra/"+extraHost, c.host.UID), set("/extra/"+extraAttempt, c.number), set("/extra/"+extraWork, string(c.work)),
-		set("/extra/"+extraEnrolled, n.withAttempt(c).record.enrolled), set("/extra/"+extraFrom, from), set("/extra/"+extraOutcome, ""), set("/automated_clean", false),
+		set("/extra/"+extraEnrolled, n.withAttempt(c).record.enrolled), set("/extra/"+extraFrom, from), set("/extra/"+extraOutcome, ""),
 	}
 	driver := driverOf(i.options, c.host)
 	if n.record.isCreated {
 		operations = append(operations, driver.operations()...)
 	}
-	operations = append(operations, reserving(n, c.host)...)
+	operations = append(operations, taking(n, c.host)...)
 	if minor >= minorChildren && (n.parent == "" || n.parent == n.uuid) {
 		operations = append(operations, set("/driver_info/"+ownPower, true))
 	}

@@ -8,7 +8,7 @@
 // Nothing is stored on our side. A node of Ironic carries in its extra: ingot_host, the UID of the host that it is; ingot_attempt, the number of the attempt;
 // ingot_work, its operation; ingot_from, the time of the last change of its provision state before the work was requested; ingot_outcome, which only a
 // cancelled attempt has; ingot_enrolled, for a node that Ironic has not verified yet, the time of its last change when the attempt was stored; ingot_live, that
-// a live ISO is deployed; ingot_instance, the instance_uuid that reserves the node for the host; and ingot_created, that this package has created the node, which alone gets the credentials of the BMC from the host.
+// a live ISO is deployed; ingot_instance, the instance_uuid that reserves the node for the host; ingot_automated_clean, what the automated cleaning of the node was before it was turned off; and ingot_created, that this package has created the node, which alone gets the credentials of the BMC from the host.
 //
 // ingot_from makes the end of an attempt unmistakable. The work of an attempt has begun when the provision state has changed since that time. Without it: an
 // attempt to erase is written to a node that is manageable, the process dies before it requests the cleaning, and the next one reads a node that is

@@ -53,7 +53,7 @@ func newLiveServer(t *testing.T) *liveServer {
 	endpoint := machine.Endpoint()
 	s := site{t, running.Endpoint}
 	var n siteNode
-	body := fmt.Sprintf(`{"name": "site-live", "driver": "redfish", "deploy_interface": "direct", "boot_interface": "redfish-virtual-media", "automated_clean": false, "driver_info": {
+	body := fmt.Sprintf(`{"name": "site-live", "driver": "redfish", "deploy_interface": "direct", "boot_interface": "redfish-virtual-media", "driver_info": {
 		"redfish_address": %q, "redfish_username": %q, "redfish_password": %q, "redfish_verify_ca": false, "redfish_system_id": %q, "deploy_iso": %q}}`,
 		endpoint.Address, endpoint.Username, endpoint.Password, bmc.PathSystem, files.URL+"/agent.iso")
 	if status := s.send(http.MethodPost, "/nodes", body, &n); status != http.StatusCreated {

@@ -14,7 +14,7 @@ import (
 var nodeFields = []string{
 	"uuid", "name", "power_state", "target_power_state", "provision_state", "target_provision_state", "provision_updated_at", "maintenance",
 	"maintenance_reason", "fault", "last_error", "instance_uuid", "deploy_step", "clean_step", "extra", "properties", "reservation", "boot_interface", "deploy_interface",
-	"protected",
+	"protected", "automated_clean",
 }
 
 // fieldsOf returns the fields of a node that the list asks a server of this version for.
@@ -40,6 +40,8 @@ const (
 	extraLive = "ingot_live"
 	// extraInstance has the instance_uuid by which the node is reserved, also after an undeployment has removed it.
 	extraInstance = "ingot_instance"
+	// extraCleaning has what automated_clean was before this package turned it off: true, false or null.
+	extraCleaning = "ingot_automated_clean"
 )
 
 // outcomeNotInspected is the outcome of an inspection of a node whose driver has none. It has succeeded: what Ironic knows of the server are the properties and
@@ -78,7 +80,9 @@ type node struct {
 	// reservation is the conductor that works on the node; empty: none.
 	reservation string
 	// isProtected says that Ironic undeploys and rebuilds the node for nobody.
-	isProtected       bool
+	isProtected bool
+	// automatedClean is what a person or this package has set: true, false or null.
+	automatedClean    string
 	maintenance       bool
 	maintenanceReason string
 	fault             string
@@ -103,6 +107,10 @@ type record struct {
 	outcome  hardware.Reason
 	// isCreated says that this package has created the node.
 	isCreated bool
+	// isKnown says that the node is or was that of a host, as far as this is known: to forget one removes what says so.
+	isKnown bool
+	// cleaning is what the automated_clean of the node was; empty: that is not known.
+	cleaning string
 	// instance is the instance_uuid by which the node is reserved, or was.
 	instance string
 	// isLive says that the last installation that was requested is a live ISO.
@@ -121,11 +129,12 @@ func newNode(n nodes.Node) node {
 		record: record{
 			host: text(n.Extra[extraHost]), work: work(text(n.Extra[extraWork])), from: text(n.Extra[extraFrom]),
 			outcome: hardware.Reason(text(n.Extra[extraOutcome])), enrolled: text(n.Extra[extraEnrolled]),
-			instance: text(n.Extra[extraInstance]),
+			instance: text(n.Extra[extraInstance]), cleaning: text(n.Extra[extraCleaning]),
 		},
 	}
 	read.bootInterface, read.deployInterface = n.BootInterface, n.DeployInterface
-	read.isProtected = n.Protected
+	read.isProtected, read.automatedClean = n.Protected, cleaningText(n.AutomatedClean)
+	_, read.record.isKnown = n.Extra[extraHost]
 	read.record.isLive, _ = n.Extra[extraLive].(bool)
 	read.record.isCreated, _ = n.Extra[extraCreated].(bool)
 	// JSON decodes a number as a float64, which is exact up to 2^53.

@@ -49,7 +49,7 @@ func (i *Installer) adopt(ctx context.Context, c call, n node) error {
 		return err
 	}
 	i.options.Log.Info("adopt node", "host", c.host.String(), "node", n.uuid, "name", n.name, "state", string(n.state))
-	_, err = i.patch(ctx, c.host, n, "adopt node", append(reserving(n, c.host), set("/extra/"+extraHost, c.host.UID)))
+	_, err = i.patch(ctx, c.host, n, "adopt node", append(taking(n, c.host), set("/extra/"+extraHost, c.host.UID)))
 	return err
 }
 
@@ -81,7 +81,7 @@ func (i *Installer) create(ctx context.Context, service *gophercloud.ServiceClie
 	}
 	off := false
 	instance := reservationOf(c.host.UID)
-	extra := map[string]any{extraHost: c.host.UID, extraCreated: true, extraInstance: instance}
+	extra := map[string]any{extraHost: c.host.UID, extraCreated: true, extraInstance: instance, extraCleaning: cleaningDefault}
 	if c.number > 0 {
 		extra[extraAttempt], extra[extraWork], extra[extraEnrolled] = c.number, string(c.work), timeText(time.Time{})
 	}
@@ -191,8 +191,9 @@ func (i *Installer) manage(ctx context.Context, c call, n node) error {
 
 // forget removes the host from the node, which is free or somebody else's: its server can be registered under another UID. What says that this package has created it stays.
 func (i *Installer) forget(ctx context.Context, host hardware.Host, n node) error {
-	_, err := i.patch(ctx, host, n, "forget the host", append(releasingReservation(n),
-		set("/extra/"+extraHost, ""), set("/extra/"+extraAttempt, 0), set("/extra/"+extraWork, ""), set("/extra/"+extraFrom, ""), set("/extra/"+extraOutcome, ""),
+	operations := append(releasingReservation(n), restoringCleaning(n)...)
+	_, err := i.patch(ctx, host, n, "forget the host", append(operations,
+		nodes.UpdateOperation{Op: nodes.RemoveOp, Path: "/extra/" + extraHost}, set("/extra/"+extraAttempt, 0), set("/extra/"+extraWork, ""), set("/extra/"+extraFrom, ""), set("/extra/"+extraOutcome, ""),
 		set("/extra/"+extraInstance, "")))
 	return err
 }
@@ -213,14 +214,14 @@ func (i *Installer) endMaintenance(ctx context.Context, c call, n node) error {
 // notInspected is what Ironic says of a node whose driver has no inspection, as the hardware type ipmi without ironic-inspector.
 const notInspected = "does not support inspect"
 
-// provide reserves the node where it is not, and makes it available.
+// provide reserves the node where it is not, turns its automated cleaning off where it is on, and makes it available.
 func (i *Installer) provide(ctx context.Context, c call, n node) error {
-	if operations := reserving(n, c.host); operations != nil {
-		reserved, err := i.patch(ctx, c.host, n, "reserve node", operations)
+	if operations := taking(n, c.host); operations != nil {
+		taken, err := i.patch(ctx, c.host, n, "reserve node", operations)
 		if err != nil {
 			return err
 		}
-		n = reserved
+		n = taken
 	}
 	return i.requestState(ctx, c, n, nodes.TargetProvide, nil)
 }

@@ -2,6 +2,7 @@ package ironic_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -22,6 +23,12 @@ const (
 func (s site) patch(n siteNode, path, value string) int {
 	s.Helper()
 	return s.send(http.MethodPatch, "/nodes/"+n.UUID, fmt.Sprintf(`[{"op": "add", "path": %q, "value": %s}]`, path, value), nil)
+}
+
+// cleaning returns the automated_clean of the node as JSON has it.
+func (n siteNode) cleaning() string {
+	text, _ := json.Marshal(n.Cleaning)
+	return string(text)
 }
 
 // setInstance does what Nova does before it deploys a node, and what an operator does who takes that back: with null.
@@ -104,6 +111,39 @@ var sharedCases = map[string]func(f *fixture, s site, nova string){
 			f.Errorf("Nova takes a node whose host is gone: status %d", status)
 		}
 	},
+	"the automated cleaning that a node had is off while it is the host's, and comes back": func(f *fixture, s site, _ string) {
+		n := s.register("shared-cleaning", "fake", f.host.BootMAC, "manage")
+		number := int64(0)
+		for _, cleaning := range []string{"null", "true", "false", "true"} {
+			s.patch(n, "/automated_clean", cleaning)
+			f.restart()
+			f.host.IsLeaving = false
+			number++
+			f.expectSucceeded(number, f.install)
+			if now := s.node(n.UUID); now.cleaning() != "false" {
+				f.Errorf("while the node is the host's its automated cleaning is %s", now.cleaning())
+			}
+			number++
+			f.expectSucceeded(number, f.eraseWith(hardware.EraseNone))
+			f.host.IsLeaving = true
+			f.repeat(func() error { return nil }, func(seen hardware.Observation) bool { return seen.Attempt == nil })
+			if now := s.node(n.UUID); now.cleaning() != cleaning {
+				f.Errorf("the node had the automated cleaning %s and has %s", cleaning, now.cleaning())
+			}
+		}
+	},
+	"a node of an earlier version gets the default of Ironic for its automated cleaning": func(f *fixture, s site, _ string) {
+		n := s.register("shared-uncleaned", "fake", f.host.BootMAC, "manage")
+		for path, value := range map[string]string{"/extra/ingot_host": `"` + f.host.UID + `"`, "/extra/ingot_attempt": "1", "/extra/ingot_work": `"Inspect"`, "/automated_clean": "false"} {
+			s.patch(n, path, value)
+		}
+		f.expectSucceeded(2, f.inspect)
+		f.host.IsLeaving = true
+		f.repeat(func() error { return nil }, func(seen hardware.Observation) bool { return seen.Attempt == nil })
+		if now := s.node(n.UUID); now.cleaning() != "null" {
+			f.Errorf("its automated cleaning is %s", now.cleaning())
+		}
+	},
 	"a node that is created is reserved from its beginning": func(f *fixture, s site, _ string) {
 		if err := f.inspect(attemptOf(1)); err != nil {
 			f.Fatal(err)
@@ -123,7 +163,7 @@ var sharedCases = map[string]func(f *fixture, s site, nova string){
 		}
 		f.host.IsLeaving = true
 		f.observe()
-		if now := s.node(n.UUID); now.State != "active" || now.Instance != nova || now.Extra["ingot_host"] != "" {
+		if now := s.node(n.UUID); now.State != "active" || now.Instance != nova || now.Extra["ingot_host"] != nil {
 			f.Errorf("the host has left, its node is %+v", now)
 		}
 	},
