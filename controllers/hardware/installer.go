@@ -40,6 +40,8 @@ type Capabilities struct {
 	ByteProgress bool
 	// AgentInventory is true when an agent on the host reads the inventory, including the DMI UUID.
 	AgentInventory bool
+	// BootsToInspect is true when an inspection may boot the server, whoever is asked to inspect: the service that installs decides that by itself.
+	BootsToInspect bool
 	// DiskEvidence is true when a successful erase has evidence for every known disk. Without it nobody can tell whether a disk was left out, so that a full
 	// erase counts as Metadata between tenants.
 	DiskEvidence bool

@@ -76,7 +76,10 @@ func TestAHostGoesThroughItsLifeByIronic(t *testing.T) {
 	s := newIronicServer("node-1")
 	agent := ironicserver.StartAgent(t, running.Endpoint, s.bootMAC(), ironicserver.AgentOptions{})
 	r.registerIronic(s)
-	r.await(s, "it is available", inState(metal3.StateAvailable))
+	_, inspected := r.await(s, "it is available", inState(metal3.StateAvailable))
+	if w := inspected.Status.Wanted; w.Operation != string(hardware.OpInspect) || w.Deadline.Sub(w.Since.Time) < r.timeouts.InspectAgent {
+		t.Errorf("Ironic may boot its agent to inspect, and the attempt is %+v", w)
+	}
 	running.StoreInventory(r.namespace+"~"+s.name, `{"system_vendor": {"serial_number": "SN1"}, "disks": [{"name": "/dev/sda", "serial": "S1", "size": 1000}]}`,
 		`{"pci_devices": [{"vendor_id": "10de", "product_id": "2330", "class": "030200", "bus": "0000:1b:00.0"}]}`)
 	r.edit(s, func(h *metal3.BareMetalHost) {

@@ -166,6 +166,7 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 			Now: r.Clock.Now(), Random: r.Jitter(), Timeouts: r.Timeouts, Host: hostFacts(host), Spec: record.Spec, Record: record.Status,
 			ErasePolicy: erasePolicy(provider), Inspector: inspector(provider),
 			NeedsConfigDrive: installer.Capabilities().NeedsConfigDrive, NeedsRelease: installer.Capabilities().NeedsRelease,
+			BootsToInspect:       installer.Capabilities().BootsToInspect,
 			GenerationObservedAt: r.generations.observedSince(client.ObjectKeyFromObject(host), host.Generation, r.Clock.Now()),
 		},
 		target: target(provider, host),

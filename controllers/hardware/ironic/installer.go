@@ -27,12 +27,12 @@ func New(options Options) *Installer {
 }
 
 // Capabilities implements hardware.Installer. Ironic's agent writes raw and qcow2 images, and reports no bytes and no evidence. The inventory
-// that it reads has no system UUID.
+// that it reads has no system UUID. The inspect interface of a node decides whether its server is booted for an inspection.
 func (i *Installer) Capabilities() hardware.Capabilities {
 	return hardware.Capabilities{
 		Formats:          formats,
 		EraseModes:       []hardware.EraseMode{hardware.EraseNone, hardware.EraseMetadata, hardware.EraseFull},
-		NeedsConfigDrive: true, NeedsRelease: true,
+		NeedsConfigDrive: true, NeedsRelease: true, BootsToInspect: true,
 		RootDeviceHints: hardware.AllHints(),
 	}
 }

@@ -216,9 +216,11 @@ func (p *planner) nextAttemptNumber() int64 {
 	return last + 1
 }
 
+// timeLimit returns how long the attempt may take. The time of an inspection is that of a boot wherever one may be needed. Without it: Ironic boots its agent on a server that takes a
+// quarter of an hour for its self-test, and the inspection is called off before the agent is there.
 func (p *planner) timeLimit(a v1alpha1.WantedAttempt) time.Duration {
 	switch {
-	case a.IsAgentInspection():
+	case a.IsAgentInspection(), a.Operation == string(hardware.OpInspect) && p.BootsToInspect:
 		return p.Timeouts.InspectAgent
 	case a.Operation == string(hardware.OpInspect):
 		return p.Timeouts.Inspect

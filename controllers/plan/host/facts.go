@@ -23,7 +23,7 @@ const maxFailures = 3
 // Timeouts are how long attempts may take and how often hosts are observed. The time-outs within an attempt, and of a power change, are
 // in hardware.Timeouts.
 type Timeouts struct {
-	// Inspect, InspectAgent, Install, EraseMetadata and EraseFull are the deadlines of attempts. InspectAgent is for an inspection by the agent.
+	// Inspect, InspectAgent, Install, EraseMetadata and EraseFull are the deadlines of attempts. InspectAgent is for an inspection that may boot the server.
 	Inspect, InspectAgent, Install, EraseMetadata, EraseFull time.Duration
 	// BMCGrace is how long a call to the hardware of a registered host may fail before the status shows an error that often ends by itself.
 	BMCGrace time.Duration
@@ -69,6 +69,8 @@ type Facts struct {
 	NeedsConfigDrive bool
 	// NeedsRelease is true when the installer must be told of a release without an erase.
 	NeedsRelease bool
+	// BootsToInspect is true when the installer may boot the server for any inspection.
+	BootsToInspect bool
 	// Places are the places of the host in the queues of its installer, for each operation that it limits; 0: it is the host's turn.
 	Places map[hardware.Operation]int
 	// BootProblem says that something else than the boot service answers at the address that servers boot from; empty: that is not so, or not

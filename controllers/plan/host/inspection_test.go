@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 
@@ -28,6 +29,17 @@ func beginsLook(number int64) func(*testing.T, Decision) {
 		begins(number, hardware.OpInspect)(t, d)
 		if w := d.Record.Wanted; !w.IsAgentInspection() || w.Deadline.Sub(w.Since.Time) != DefaultTimeouts().InspectAgent {
 			t.Errorf("attempt = %+v, expected one by the agent with its own time limit", w)
+		}
+	}
+}
+
+func TestAnInspectionThatMayBootTheServerGetsTheTimeOfABoot(t *testing.T) {
+	long, short := DefaultTimeouts().InspectAgent, DefaultTimeouts().Inspect
+	for mayBoot, limit := range map[bool]time.Duration{true: long, false: short} {
+		d := Plan(facts(metal3.StateInspecting, off).with(func(f *Facts) { f.BootsToInspect = mayBoot }))
+		begins(1, hardware.OpInspect)(t, d)
+		if w := d.Record.Wanted; w.Deadline.Sub(w.Since.Time) != limit {
+			t.Errorf("an installer that may boot the server (%v) has from %s to %s, expected %s", mayBoot, w.Since, w.Deadline, limit)
 		}
 	}
 }

@@ -43,7 +43,7 @@ var (
 		Installer: hardware.Capabilities{
 			Formats:          []string{"raw", "qcow2", "live-iso"},
 			EraseModes:       []hardware.EraseMode{hardware.EraseNone, hardware.EraseMetadata, hardware.EraseFull},
-			NeedsConfigDrive: true, NeedsRelease: true, RootDeviceHints: hardware.AllHints(),
+			NeedsConfigDrive: true, NeedsRelease: true, BootsToInspect: true, RootDeviceHints: hardware.AllHints(),
 		},
 	}
 	Metal3 = Kind{
