@@ -69,7 +69,7 @@ func (i *Installer) prepare(ctx context.Context, c call, n node, target nodes.Ta
 	if err != nil {
 		return err
 	}
-	if fresh.state != n.state || fresh.record != n.record || fresh.instanceUUID != n.instanceUUID || fresh.maintenance {
+	if !canBePrepared(n, fresh) {
 		i.note(c.host, fresh, false)
 		return nil
 	}
@@ -89,6 +89,11 @@ func (i *Installer) prepare(ctx context.Context, c call, n node, target nodes.Ta
 		return err
 	}
 	return i.requestState(ctx, c, patched, target, install)
+}
+
+// canBePrepared reports whether the node, as it is now, is as it was when its work was decided.
+func canBePrepared(n, fresh node) bool {
+	return fresh.state == n.state && fresh.record == n.record && fresh.instanceUUID == n.instanceUUID && !fresh.maintenance
 }
 
 // workOperations returns what stores the time from which a change of the node is the beginning of the work, what the work needs, and the attempt where that is a new
