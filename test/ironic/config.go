@@ -24,6 +24,8 @@ type Options struct {
 	Root string
 	// HasOwnIntervals leaves Ironic's own intervals of power synchronization and its own retries on a locked node; false: those that let a test wait briefly.
 	HasOwnIntervals bool
+	// Workers is the size of the pool of workers of the conductor, at least 3, of which it takes two itself; 0: Ironic's own, 100.
+	Workers int
 	// AgentTimeout is how many seconds Ironic waits for an agent that says nothing; 0: its own, half an hour.
 	AgentTimeout int
 	// PowerSync is how many seconds lie between two looks of Ironic at the power of its nodes; 0: a few, because a test waits for it.
@@ -130,6 +132,8 @@ sync_power_state_interval={{or .PowerSync 5}}
 node_locked_retry_attempts=1{{end}}
 {{- if .AdoptsPower}}
 force_power_state_during_sync=false{{end}}
+{{- if .Workers}}
+workers_pool_size={{.Workers}}{{end}}
 {{- if .MaxDeploys}}
 max_concurrent_deploy={{.MaxDeploys}}{{end}}
 {{- if .MaxCleans}}

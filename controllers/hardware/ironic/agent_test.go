@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	server "github.com/ingot-dev/ingot/test/ironic"
@@ -63,6 +64,25 @@ var agentCases = map[string]func(f *fixture, agent *server.Agent){
 		f.expectFailed(1, f.cancel, hardware.ReasonCancelled)
 		f.repeat(func() error { return f.cancel(attempt) }, func(seen hardware.Observation) bool { return seen.Power == hardware.PowerOff })
 		f.expectFailed(1, f.install, hardware.ReasonCancelled)
+	},
+	"the deadline ends a wait for the agent, and every call is one of a restarted process": func(f *fixture, agent *server.Agent) {
+		for i, call := range []func(hardware.Attempt) error{f.install, f.eraseWith(hardware.EraseMetadata)} {
+			agent.Set(server.AgentOptions{Absent: true})
+			attempt := attemptOf(int64(i + 1))
+			f.repeat(func() error { return call(attempt) }, func(seen hardware.Observation) bool {
+				return seen.Attempt != nil && seen.Attempt.Number == attempt.Number && seen.Attempt.Step == hardware.StepBooting
+			})
+			attempt.Deadline = time.Now()
+			status := f.repeat(func() error { f.restart(); return call(attempt) }, func(seen hardware.Observation) bool {
+				f.restart()
+				return seen.Attempt.State != hardware.AttemptRunning
+			}).Attempt
+			if status.State != hardware.AttemptFailed || status.Reason != hardware.ReasonDeadlineExceeded {
+				f.Errorf("attempt %d, which its deadline has ended, is %s by %s: %s", attempt.Number, status.State, status.Reason, status.Message)
+			}
+		}
+		agent.Set(server.AgentOptions{})
+		f.expectSucceeded(3, f.install)
 	},
 	"an erase that waits is overtaken by a later attempt": func(f *fixture, agent *server.Agent) {
 		agent.Set(server.AgentOptions{Hangs: map[string]bool{"erase_devices": true}})

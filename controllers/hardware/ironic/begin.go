@@ -62,7 +62,7 @@ func (i *Installer) prepare(ctx context.Context, c call, n node, target nodes.Ta
 	if err := install.readDocuments(ctx, c.host); err != nil {
 		return err
 	}
-	if n.record.number == c.number && n.record.from == n.changed {
+	if n.record.number == c.number && (n.record.from == n.changed || n.record.from != "" && isRefused(n)) {
 		return i.requestState(ctx, c, n, target, install) // it is stored, and the request was refused or lost
 	}
 	fresh, err := i.read(ctx, c.host, n.uuid)

@@ -13,6 +13,7 @@ type Installer struct {
 	listing listing
 	sent    sentCredentials
 	refused refusedHosts
+	seen    sightings
 
 	inventories inventories
 	powers      powerRequests
@@ -74,8 +75,8 @@ func (i *Installer) attemptOf(n node, host hardware.Host) *hardware.AttemptStatu
 		return nil
 	}
 	status := statusOf(n)
-	if status != nil && status.State == hardware.AttemptRunning && !n.isBegun() {
-		status.IsRefusedByLimit = i.refused.hasHost(host.UID)
+	if status != nil && status.State == hardware.AttemptRunning && isAtRest(n.state) {
+		status.IsRefusedByLimit = status.IsRefusedByLimit || i.refused.hasHost(host.UID)
 	}
 	return status
 }
@@ -130,7 +131,7 @@ func (i *Installer) advance(ctx context.Context, host hardware.Host, attempt har
 	if err != nil || asked {
 		return err
 	}
-	c := call{host: host, number: attempt.Number, deadline: attempt.Deadline, work: w, isLive: install != nil && install.isLive, now: i.options.Clock()}
+	c := call{host: host, number: attempt.Number, deadline: attempt.Deadline, work: w, isLive: install != nil && install.isLive, evidence: i.seen.evidenceOf(n), now: i.options.Clock()}
 	if n.record.host != host.UID {
 		return i.adopt(ctx, c, n)
 	}
@@ -158,6 +159,8 @@ func (i *Installer) perform(ctx context.Context, c call, n node, next action, in
 		return i.requestState(ctx, c, n, next.target, nil)
 	case actionPrepare:
 		return i.prepare(ctx, c, n, next.target, install)
+	case actionProve:
+		return i.prove(ctx, c, n, install)
 	case actionRelieve:
 		return i.endMaintenance(ctx, c, n)
 	case actionPower:

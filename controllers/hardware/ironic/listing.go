@@ -98,8 +98,12 @@ func (i *Installer) readList(ctx context.Context) error {
 	for _, listed := range all {
 		n := newNode(listed)
 		l.names.add(n)
-		if n.record.host != "" {
-			l.byHost[n.record.host] = n
+		if n.record.host == "" {
+			continue
+		}
+		l.byHost[n.record.host] = n
+		if own, isChanged := l.own[n.record.host]; !isChanged || own.turn < turn {
+			i.seen.listed(n, l.read)
 		}
 	}
 	for uid, own := range l.own {

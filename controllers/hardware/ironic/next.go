@@ -24,6 +24,7 @@ const (
 	actionPower   actionKind = "power off"       // request it
 	actionRelieve actionKind = "end maintenance" // which Ironic has begun because work has failed
 	actionEnd     actionKind = "end attempt"     // store the outcome
+	actionProve   actionKind = "read evidence"   // read the single node, and decide again
 	actionRefuse  actionKind = "refuse the call" // a person or the caller must act
 )
 
@@ -44,7 +45,9 @@ type call struct {
 	work     work
 	// isLive says that an install is of a live ISO.
 	isLive bool
-	now    time.Time
+	// evidence is that of the work of the attempt.
+	evidence evidence
+	now      time.Time
 }
 
 // nextAction returns the next step of the attempt. An action that Ironic refuses is decided anew at the next call.
@@ -55,17 +58,33 @@ func nextAction(n node, c call) action {
 	switch {
 	case n.record.number < c.number:
 		return beginning(n, c)
-	case n.record.outcome != "" || isEnded(n):
+	case n.record.outcome != "" && n.record.outcome != outcomeDone || isEnded(n):
 		return action{kind: actionWait}
+	case isAtGoal(n) && n.reservation != "":
+		return action{kind: actionWait} // the conductor lets go of it soon
+	case isAtGoal(n) && c.evidence == evidencePresent:
+		return action{kind: actionEnd, outcome: outcomeDone}
+	case isAtGoal(n) && c.evidence == evidenceUnread:
+		return action{kind: actionProve}
+	default:
+		return continuing(n, c)
+	}
+}
+
+// continuing returns the next step of an attempt that has not ended, and of whose success there is no evidence. What is at rest is requested again.
+func continuing(n node, c call) action {
+	switch {
 	case !c.deadline.IsZero() && !c.now.Before(c.deadline):
 		return cancelling(n, hardware.ReasonDeadlineExceeded)
+	case n.isBegun() && isAborted(n):
+		return action{kind: actionEnd, outcome: hardware.ReasonCancelled}
 	case n.maintenance && isFaultOfWork(n):
 		return action{kind: actionRelieve}
 	case n.maintenance:
 		return action{kind: actionWait} // Ironic refuses every work on such a node; the status says why
 	case c.work == workEraseNone:
 		return releasing(n)
-	case n.isBegun():
+	case n.isBegun() && !isUndecided(n):
 		return finishing(n)
 	default:
 		return preparingAfter(n, c)

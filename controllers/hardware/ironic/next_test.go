@@ -23,6 +23,22 @@ func newTestNode(state nodes.ProvisionState, w work, from string) node {
 	}
 }
 
+// What Ironic says of a node that it had no worker for, and of a cleaning that was aborted.
+const (
+	noWorkers = "No free conductor workers available"
+	aborted   = "By request, the clean operation was aborted"
+)
+
+func done(n node) node {
+	n.record.outcome = outcomeDone
+	return n
+}
+
+func saying(n node, lastError string) node {
+	n.lastError = lastError
+	return n
+}
+
 func newTestCall(number int64, w work) call {
 	return call{host: testHost, number: number, work: w, now: testTime, deadline: testTime.Add(time.Hour)}
 }
@@ -33,25 +49,34 @@ func TestTheEndOfAnAttemptNeedsAChangeSinceItsWorkWasRequested(t *testing.T) {
 		want   hardware.AttemptState
 		reason hardware.Reason
 	}{
-		"an erase that is stored and was never requested":      {newTestNode(nodes.Manageable, workEraseFull, "t2"), hardware.AttemptRunning, ""},
-		"an erase that is on its way":                          {newTestNode(nodes.Manageable, workEraseFull, ""), hardware.AttemptRunning, ""},
-		"an erase that is done":                                {newTestNode(nodes.Manageable, workEraseFull, "t1"), hardware.AttemptSucceeded, ""},
-		"an erase of a node that was made available":           {newTestNode(nodes.Available, workEraseFull, "t1"), hardware.AttemptFailed, hardware.ReasonCancelled},
-		"a roll that is stored on a node that is active":       {newTestNode(nodes.Active, workInstall, "t2"), hardware.AttemptRunning, ""},
-		"a roll that is done":                                  {newTestNode(nodes.Active, workInstall, "t1"), hardware.AttemptSucceeded, ""},
-		"an install on a node that failed in the one before":   {newTestNode(nodes.DeployFail, workInstall, ""), hardware.AttemptRunning, ""},
-		"an install that failed":                               {newTestNode(nodes.DeployFail, workInstall, "t1"), hardware.AttemptFailed, hardware.ReasonInstallerFailed},
-		"an install whose node somebody undeployed":            {newTestNode(nodes.Available, workInstall, "t1"), hardware.AttemptFailed, hardware.ReasonCancelled},
-		"a release of a node that is active and off":           {newTestNode(nodes.Active, workEraseNone, ""), hardware.AttemptRunning, ""},
-		"a release of a node that is undeployed and off":       {newTestNode(nodes.Available, workEraseNone, ""), hardware.AttemptRunning, ""},
-		"a release of a node that nobody else can schedule":    {newTestNode(nodes.Manageable, workEraseNone, ""), hardware.AttemptSucceeded, ""},
-		"an inspection that is done, on a server that is left": {newTestNode(nodes.Manageable, workInspect, "t1"), hardware.AttemptSucceeded, ""},
+		"an erase that is stored and was never requested":       {newTestNode(nodes.Manageable, workEraseFull, "t2"), hardware.AttemptRunning, ""},
+		"an erase that is on its way":                           {newTestNode(nodes.Manageable, workEraseFull, ""), hardware.AttemptRunning, ""},
+		"an erase without evidence":                             {newTestNode(nodes.Manageable, workEraseFull, "t1"), hardware.AttemptRunning, ""},
+		"an erase that is done":                                 {done(newTestNode(nodes.Manageable, workEraseFull, "t1")), hardware.AttemptSucceeded, ""},
+		"an erase of a node that was made available":            {newTestNode(nodes.Available, workEraseFull, "t1"), hardware.AttemptFailed, hardware.ReasonCancelled},
+		"a roll that is stored on a node that is active":        {newTestNode(nodes.Active, workInstall, "t2"), hardware.AttemptRunning, ""},
+		"a roll without evidence":                               {newTestNode(nodes.Active, workInstall, "t1"), hardware.AttemptRunning, ""},
+		"a roll that is done":                                   {done(newTestNode(nodes.Active, workInstall, "t1")), hardware.AttemptSucceeded, ""},
+		"a roll that was done before somebody undeployed it":    {done(newTestNode(nodes.Available, workInstall, "t1")), hardware.AttemptFailed, hardware.ReasonCancelled},
+		"an install on a node that failed in the one before":    {newTestNode(nodes.DeployFail, workInstall, ""), hardware.AttemptRunning, ""},
+		"an install that failed":                                {saying(newTestNode(nodes.DeployFail, workInstall, "t1"), "Failed to prepare to deploy"), hardware.AttemptFailed, hardware.ReasonInstallerFailed},
+		"an install that failed, and something wiped the error": {newTestNode(nodes.DeployFail, workInstall, "t1"), hardware.AttemptRunning, ""},
+		"an install whose node somebody undeployed":             {newTestNode(nodes.Available, workInstall, "t1"), hardware.AttemptRunning, ""},
+		"an install above the workers":                          {saying(newTestNode(nodes.Available, workInstall, "t1"), noWorkers), hardware.AttemptRunning, ""},
+		"another install above the workers":                     {saying(newTestNode(nodes.DeployFail, workInstall, "t1"), noWorkers), hardware.AttemptRunning, ""},
+		"an inspection above the workers":                       {saying(newTestNode(nodes.InspectFail, workInspect, "t1"), noWorkers), hardware.AttemptRunning, ""},
+		"an erase that somebody aborted":                        {saying(newTestNode(nodes.CleanFail, workEraseFull, "t1"), aborted), hardware.AttemptRunning, ""},
+		"a release of a node that is active and off":            {newTestNode(nodes.Active, workEraseNone, ""), hardware.AttemptRunning, ""},
+		"a release of a node that is undeployed and off":        {newTestNode(nodes.Available, workEraseNone, ""), hardware.AttemptRunning, ""},
+		"a release of a node that nobody else can schedule":     {newTestNode(nodes.Manageable, workEraseNone, ""), hardware.AttemptSucceeded, ""},
+		"an inspection that is done, on a server that is left":  {done(newTestNode(nodes.Manageable, workInspect, "t1")), hardware.AttemptSucceeded, ""},
+		"an inspection without evidence":                        {newTestNode(nodes.Manageable, workInspect, "t1"), hardware.AttemptRunning, ""},
 	} {
 		if got := statusOf(c.node); got.State != c.want || got.Reason != c.reason || got.Number != 7 {
 			t.Errorf("%s: expected %s %s, seen %+v", name, c.want, c.reason, *got)
 		}
 	}
-	on := newTestNode(nodes.Manageable, workEraseFull, "t1")
+	on := done(newTestNode(nodes.Manageable, workEraseFull, "t1"))
 	on.power = "power on"
 	if got := statusOf(on); got.State != hardware.AttemptRunning {
 		t.Errorf("an erase whose server is on: %+v", *got)
@@ -198,6 +223,13 @@ func TestABMCThatIronicCannotUseEndsTheAttempt(t *testing.T) {
 	if got := statusOf(n); got.State != hardware.AttemptFailed || got.Reason != hardware.ReasonInstallerPowerFailure {
 		t.Errorf("expected the failure to verify, seen %+v", *got)
 	}
+	n.lastError = noWorkers
+	if got := statusOf(n); got.State != hardware.AttemptRunning || !got.IsRefusedByLimit {
+		t.Errorf("nobody has looked at the BMC, seen %+v", *got)
+	}
+	if got := nextAction(n, newTestCall(7, workInspect)); got.kind != actionManage {
+		t.Errorf("expected another request, seen %+v", got)
+	}
 }
 
 func TestWholeSecondsOfAConductorAreNoChange(t *testing.T) {
@@ -236,7 +268,7 @@ func TestEachStateLeadsToTheWork(t *testing.T) {
 		"a roll of a node that is off":                {newTestNode(nodes.Active, workInstall, ""), newTestCall(7, workInstall), action{kind: actionPrepare, target: nodes.TargetRebuild}},
 		"an erase of a deployed node":                 {newTestNode(nodes.Active, workEraseFull, ""), newTestCall(7, workEraseFull), action{kind: actionRequest, target: nodes.TargetDeleted}},
 		"an erase after a lock has failed a release":  {newTestNode(nodes.Error, workEraseFull, ""), newTestCall(7, workEraseFull), action{kind: actionRequest, target: nodes.TargetDeleted}},
-		"an erase that is done":                       {newTestNode(nodes.Manageable, workEraseFull, "t1"), newTestCall(7, workEraseFull), action{kind: actionWait}},
+		"an erase that is done":                       {done(newTestNode(nodes.Manageable, workEraseFull, "t1")), newTestCall(7, workEraseFull), action{kind: actionWait}},
 		"a deadline that passes in a wait":            {newTestNode(nodes.DeployWait, workInstall, "t1"), late, action{kind: actionRequest, target: nodes.TargetDeleted}},
 		"a deadline that passes before the work":      {newTestNode(nodes.Available, workInstall, ""), late, action{kind: actionEnd, outcome: hardware.ReasonDeadlineExceeded}},
 		"a node that people have put in maintenance":  {maintained, newTestCall(7, workInstall), action{kind: actionWait}},
@@ -253,7 +285,9 @@ func TestEachStateLeadsToTheWork(t *testing.T) {
 }
 
 func TestACancelWaitsForTheConductorStoresItsOutcomeAndThenCutsThePower(t *testing.T) {
-	on := newTestNode(nodes.Available, workInstall, "t1")
+	off := newTestNode(nodes.Available, workInstall, "t1")
+	off.record.outcome = hardware.ReasonCancelled
+	on := off
 	on.power = "power on"
 	for name, c := range map[string]struct {
 		node node
@@ -264,8 +298,10 @@ func TestACancelWaitsForTheConductorStoresItsOutcomeAndThenCutsThePower(t *testi
 		"cleaning waits":          {newTestNode(nodes.CleanWait, workEraseFull, "t1"), action{kind: actionRequest, target: nodes.TargetAbort}},
 		"not begun":               {newTestNode(nodes.Available, workInstall, ""), action{kind: actionEnd, outcome: hardware.ReasonCancelled}},
 		"undeployed, still on":    {on, action{kind: actionPower}},
-		"undeployed and off":      {newTestNode(nodes.Available, workInstall, "t1"), action{kind: actionWait}},
-		"inspected, whatever set": {newTestNode(nodes.Manageable, workInspect, "t1"), action{kind: actionWait}},
+		"undeployed, not stored":  {newTestNode(nodes.Available, workInstall, "t1"), action{kind: actionEnd, outcome: hardware.ReasonCancelled}},
+		"aborted, not stored":     {saying(newTestNode(nodes.CleanFail, workEraseFull, "t1"), aborted), action{kind: actionEnd, outcome: hardware.ReasonCancelled}},
+		"undeployed and off":      {off, action{kind: actionWait}},
+		"inspected, whatever set": {done(newTestNode(nodes.Manageable, workInspect, "t1")), action{kind: actionWait}},
 	} {
 		if got := nextCancel(c.node, newTestCall(7, "")); got != c.want {
 			t.Errorf("%s: expected %+v, seen %+v", name, c.want, got)

@@ -91,6 +91,8 @@ type node struct {
 	deployStep        string
 	cleanStep         string
 	properties        map[string]any
+	// hasDrive says that the worker of a deployment has stored its config drive. Only a read of the single node tells it.
+	hasDrive bool
 	// bootInterface and deployInterface are those of the node, which an installation may override.
 	bootInterface, deployInterface string
 	record                         record
@@ -117,8 +119,10 @@ type record struct {
 	isLive bool
 }
 
-// isBegun reports whether the work of the attempt was requested and Ironic has acted on it.
-func (n node) isBegun() bool { return n.record.from != "" && n.record.from != n.changed }
+// isBegun reports whether the work of the attempt was requested and Ironic has acted on it, if only to refuse it: its state has changed since.
+func (n node) isBegun() bool {
+	return n.record.from != "" && (n.record.from != n.changed || n.record.outcome == outcomeDone)
+}
 
 // newNode returns what is read of a node as gophercloud decodes it.
 func newNode(n nodes.Node) node {
@@ -132,6 +136,7 @@ func newNode(n nodes.Node) node {
 			instance: text(n.Extra[extraInstance]), cleaning: text(n.Extra[extraCleaning]),
 		},
 	}
+	read.hasDrive = text(n.InstanceInfo["configdrive"]) != ""
 	read.bootInterface, read.deployInterface = n.BootInterface, n.DeployInterface
 	read.isProtected, read.automatedClean = n.Protected, cleaningText(n.AutomatedClean)
 	_, read.record.isKnown = n.Extra[extraHost]

@@ -245,11 +245,17 @@ func (i *Installer) requestState(ctx context.Context, c call, n node, target nod
 		if target == nodes.TargetInspect && strings.Contains(failed.Error(), notInspected) {
 			return i.end(ctx, c, n, outcomeNotInspected)
 		}
+		if strings.Contains(failed.Error(), noWorkerFault) {
+			failed = asFull(failed)
+		}
 		i.refused.set(c.host.UID, hardware.ReasonOf(failed) == hardware.ReasonInstallerFull)
 		return failed
 	}
 	i.refused.set(c.host.UID, false)
 	i.note(c.host, n, true)
+	if target == nodes.TargetClean || target == nodes.TargetInspect {
+		i.seen.begun(c, i.options.Clock())
+	}
 	return nil
 }
 

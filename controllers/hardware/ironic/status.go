@@ -36,7 +36,7 @@ func statusOf(n node) *hardware.AttemptStatus {
 	switch {
 	case n.record.outcome == outcomeNotInspected:
 		status.State, status.Step = hardware.AttemptSucceeded, hardware.StepFinishing
-	case n.record.outcome != "":
+	case n.record.outcome != "" && n.record.outcome != outcomeDone:
 		status.State, status.Reason = hardware.AttemptFailed, n.record.outcome
 		status.Message = endedMessage(n)
 	case n.record.work == workEraseNone:
@@ -55,6 +55,7 @@ func statusOf(n node) *hardware.AttemptStatus {
 	if status.State == hardware.AttemptSucceeded {
 		status.Message = ""
 	}
+	status.IsRefusedByLimit = status.State == hardware.AttemptRunning && isRefused(n)
 	return &status
 }
 
@@ -70,7 +71,7 @@ func endedMessage(n node) string {
 // isVerifyFailed reports whether Ironic has tried to read the power of a new node for this attempt and could not: it is in the state enroll again, and the state
 // has changed since the attempt was stored. Without it: the password of the BMC is wrong, Ironic logs in with every look at the node, and the BMC locks the account.
 func isVerifyFailed(n node) bool {
-	return n.state == nodes.Enroll && n.lastError != "" && n.record.enrolled != "" && n.record.enrolled != n.changed
+	return n.state == nodes.Enroll && n.lastError != "" && !isRefused(n) && n.record.enrolled != "" && n.record.enrolled != n.changed
 }
 
 // troubleOf returns what a person should know of a node at work.
@@ -124,6 +125,12 @@ func isFree(state nodes.ProvisionState) bool {
 // begunStatus sets the status of an attempt whose work Ironic has begun.
 func begunStatus(n node, status *hardware.AttemptStatus) {
 	status.Step = stepOf(n)
+	if isUndecided(n) {
+		if status.Step = hardware.StepFinishing; !isAtGoal(n) || isRefused(n) {
+			status.Step = hardware.StepPoweringOff
+		}
+		return
+	}
 	switch n.state {
 	case nodes.Deploying, nodes.DeployWait, nodes.Cleaning, nodes.CleanWait, nodes.Inspecting, nodes.InspectWait:
 	case nodes.DeployFail, nodes.CleanFail, nodes.InspectFail, nodes.Error:

@@ -1,0 +1,190 @@
+package ironic
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/baremetal/v1/nodes"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+)
+
+// outcomeDone is the outcome of an attempt that has left evidence of its work. Without it: Ironic has no free worker, and gives the node the state cleaning and right after it the
+// one from before; an operator provides the node and manages it again; both change the provision state as a cleaning does, and disks that nobody has erased go to the next tenant.
+const outcomeDone hardware.Reason = "Done"
+
+// evidence says whether the work of the attempt has led the node to its state.
+type evidence string
+
+// The kinds of evidence.
+const (
+	evidenceUnread  evidence = "" // it is in what only a read of the single node tells
+	evidencePresent evidence = "present"
+	evidenceAbsent  evidence = "absent"
+)
+
+// noWorkerError is what Ironic says of a node that it gave the state from before, because it had no free worker for what was requested. noWorkerFault is in its refusal.
+const (
+	noWorkerError = "no free conductor worker"
+	noWorkerFault = "lack of free conductor workers"
+)
+
+// isRefused reports whether Ironic has refused, for want of a worker, what was last requested of the node. It rests as if nothing had been requested.
+func isRefused(n node) bool {
+	return isAtRest(n.state) && strings.Contains(strings.ToLower(n.lastError), noWorkerError)
+}
+
+// isAborted reports whether somebody has ended a wait of the node for an agent. The status cannot tell who: nextAction stores it, which knows the deadline.
+func isAborted(n node) bool {
+	return (n.state == nodes.CleanFail || n.state == nodes.InspectFail) && reasonOf(n) == hardware.ReasonCancelled
+}
+
+// isUndecided reports whether the state of the node, at rest, does not tell what became of the work: it may have been done, refused, or ended by somebody.
+func isUndecided(n node) bool {
+	if n.record.outcome == outcomeDone {
+		return false
+	}
+	switch n.state {
+	case nodes.Active, nodes.Available:
+		return n.record.work == workInstall
+	case nodes.Manageable:
+		return n.record.work != workInstall
+	case nodes.DeployFail, nodes.InspectFail:
+		return isRefused(n) || isAborted(n) || n.lastError == "" && n.reservation == ""
+	case nodes.CleanFail, nodes.Error:
+		return isRefused(n) || isAborted(n)
+	default:
+		return false
+	}
+}
+
+// isAtGoal reports whether the node is where the work of the attempt leads to, and nothing is stored of its success.
+func isAtGoal(n node) bool {
+	return n.isBegun() && isUndecided(n) && (n.state == nodes.Active || n.state == nodes.Manageable)
+}
+
+// prove reads the node of an installation, and decides again. The worker that deploys a node is the only one that stores a config drive in its instance_info, and what
+// prepares an installation takes the one before away. It is there as long as the node is deployed, so that a process that starts again finds it.
+func (i *Installer) prove(ctx context.Context, c call, n node, install *installation) error {
+	fresh, err := i.read(ctx, c.host, n.uuid)
+	if err != nil {
+		return err
+	}
+	if fresh.state != n.state || fresh.record != n.record {
+		i.note(c.host, fresh, false)
+		return nil
+	}
+	if c.evidence = evidenceAbsent; fresh.hasDrive {
+		c.evidence = evidencePresent
+	}
+	return i.perform(ctx, c, fresh, nextAction(fresh, c), install)
+}
+
+// unseenLimit is how long the work of a node may go on without this process seeing it. Longer ago it is no evidence: the work may have been aborted, and the node led to where
+// the work ends.
+const unseenLimit = time.Minute
+
+// sightings are what this process has seen of cleanings and inspections, by the UIDs of the hosts. Ironic leaves nothing on the node of either, and lets nobody change the node
+// meanwhile, so that they cannot be stored: after a restart at the wrong moment the work is done once more.
+type sightings struct {
+	mu     sync.Mutex
+	byHost map[string]sighting
+}
+
+// sighting is that the work of an attempt is under way, or has ended.
+type sighting struct {
+	number int64
+	// at is when it was last seen to be under way.
+	at time.Time
+	// ended is the time of the last change of the node, in its first list after the work; empty: it is under way.
+	ended string
+}
+
+// begun keeps that Ironic has accepted the work of the host's attempt: it has a worker for it then.
+func (s *sightings) begun(c call, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byHost == nil {
+		s.byHost = map[string]sighting{}
+	}
+	s.byHost[c.host.UID] = sighting{number: c.number, at: now}
+}
+
+// listed takes note of the node as it is in a list.
+func (s *sightings) listed(n node, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, isKnown := s.byHost[n.record.host]
+	if after, isSeen := nextSighting(n, before, isKnown, now); isSeen {
+		if s.byHost == nil {
+			s.byHost = map[string]sighting{}
+		}
+		s.byHost[n.record.host] = after
+		return
+	}
+	delete(s.byHost, n.record.host)
+}
+
+// nextSighting returns what is known of the work of the node, after what was known before. isSeen is false where nothing is.
+func nextSighting(n node, before sighting, isKnown bool, now time.Time) (after sighting, isSeen bool) {
+	isKnown = isKnown && before.number == n.record.number
+	isRecent := isKnown && before.ended == "" && now.Sub(before.at) <= unseenLimit
+	switch {
+	case isAtWork(n):
+		return sighting{number: n.record.number, at: now}, isRecent || isOwnWork(n)
+	case !isAtGoal(n) || n.lastError != "":
+		return sighting{}, false
+	case isRecent:
+		before.ended = n.changed
+		return before, true
+	default:
+		return before, isKnown && before.ended == n.changed
+	}
+}
+
+// isAtWork reports whether Ironic does with the node what the attempt is for, or what an operator has requested of the same kind.
+func isAtWork(n node) bool {
+	switch n.state {
+	case nodes.Cleaning, nodes.CleanWait:
+		return len(cleanSteps[n.record.work]) > 0
+	case nodes.Inspecting, nodes.InspectWait:
+		return n.record.work == workInspect
+	default:
+		return false
+	}
+}
+
+// isOwnWork reports whether what Ironic does with the node can be nothing else than the work of the attempt. The states cleaning and inspecting alone may be those of a request
+// that is about to be refused.
+func isOwnWork(n node) bool {
+	return n.state == nodes.InspectWait && n.record.work == workInspect ||
+		slices.ContainsFunc(cleanSteps[n.record.work], func(step nodes.CleanStep) bool { return step.Step == n.cleanStep })
+}
+
+// evidenceOf returns the evidence that the work of the attempt has led the node to its state.
+func (s *sightings) evidenceOf(n node) evidence {
+	if n.record.work == workInstall {
+		return evidenceUnread
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if seen := s.byHost[n.record.host]; seen.number == n.record.number && seen.ended != "" && seen.ended == n.changed {
+		return evidencePresent
+	}
+	return evidenceAbsent
+}
+
+// asFull returns the failure of a request with the reason that Ironic works on as many nodes as it may, which passes.
+func asFull(err error) error {
+	var failed *hardware.Error
+	if !errors.As(err, &failed) {
+		return err
+	}
+	full := *failed
+	full.Reason = hardware.ReasonInstallerFull
+	return &full
+}

@@ -1,0 +1,144 @@
+package ironic
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/baremetal/v1/nodes"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+)
+
+func TestWhatIsNotProvenIsRequestedAgain(t *testing.T) {
+	running := newTestNode(nodes.Active, workInstall, "t1")
+	running.power = "power on"
+	for name, c := range map[string]struct {
+		node     node
+		evidence evidence
+		want     action
+	}{
+		"a cleaning that was seen":                    {newTestNode(nodes.Manageable, workEraseFull, "t1"), evidencePresent, action{kind: actionEnd, outcome: outcomeDone}},
+		"a cleaning that nobody has seen":             {newTestNode(nodes.Manageable, workEraseFull, "t1"), evidenceAbsent, action{kind: actionPrepare, target: nodes.TargetClean}},
+		"a cleaning above the workers":                {saying(newTestNode(nodes.Manageable, workEraseFull, "t1"), noWorkers), evidenceAbsent, action{kind: actionPrepare, target: nodes.TargetClean}},
+		"an inspection that was seen":                 {newTestNode(nodes.Manageable, workInspect, "t1"), evidencePresent, action{kind: actionEnd, outcome: outcomeDone}},
+		"an inspection that nobody has seen":          {newTestNode(nodes.Manageable, workInspect, "t1"), evidenceAbsent, action{kind: actionPrepare, target: nodes.TargetInspect}},
+		"an inspection after one that failed":         {saying(newTestNode(nodes.InspectFail, workInspect, "t1"), noWorkers), evidenceAbsent, action{kind: actionPrepare, target: nodes.TargetInspect}},
+		"a node that is active":                       {running, evidenceUnread, action{kind: actionProve}},
+		"a node that is active with its config drive": {running, evidencePresent, action{kind: actionEnd, outcome: outcomeDone}},
+		"a node that is active without one":           {running, evidenceAbsent, action{kind: actionPower}},
+		"the same, off":                               {newTestNode(nodes.Active, workInstall, "t1"), evidenceAbsent, action{kind: actionPrepare, target: nodes.TargetRebuild}},
+		"an install above the workers":                {saying(newTestNode(nodes.Available, workInstall, "t1"), noWorkers), evidenceUnread, action{kind: actionPrepare, target: nodes.TargetActive}},
+		"an install after one that failed":            {saying(newTestNode(nodes.DeployFail, workInstall, "t1"), noWorkers), evidenceUnread, action{kind: actionPrepare, target: nodes.TargetActive}},
+		"a node that its conductor still has":         {func() node { n := running; n.reservation = "conductor-1"; return n }(), evidencePresent, action{kind: actionWait}},
+		"an erase that was not requested yet":         {newTestNode(nodes.Manageable, workEraseFull, ""), evidencePresent, action{kind: actionPrepare, target: nodes.TargetClean}},
+	} {
+		asked := newTestCall(7, c.node.record.work)
+		asked.evidence = c.evidence
+		if got := nextAction(c.node, asked); got != c.want {
+			t.Errorf("%s: expected %+v, seen %+v", name, c.want, got)
+		}
+	}
+}
+
+// TestAnAttemptThatItsDeadlineEndedSaysSo has the deadline end a wait, after which nothing but the deadline itself, which comes with each call, tells why the node rests.
+func TestAnAttemptThatItsDeadlineEndedSaysSo(t *testing.T) {
+	for name, n := range map[string]node{
+		"an install that waited for its agent": newTestNode(nodes.Available, workInstall, "t1"),
+		"an erase that waited for its agent":   saying(newTestNode(nodes.CleanFail, workEraseFull, "t1"), aborted),
+		"an inspection that waited":            saying(newTestNode(nodes.InspectFail, workInspect, "t1"), "Inspection was aborted by request."),
+		"an install that was refused":          saying(newTestNode(nodes.Available, workInstall, "t1"), noWorkers),
+		"a cleaning of which nothing was seen": newTestNode(nodes.Manageable, workEraseFull, "t1"),
+		"an erase that waits for its power off": func() node {
+			n := done(newTestNode(nodes.Manageable, workEraseFull, "t1"))
+			n.power = "power on"
+			return n
+		}(),
+	} {
+		if status := statusOf(n); status.State != hardware.AttemptRunning {
+			t.Errorf("%s: before the outcome is stored the attempt is %+v", name, *status)
+		}
+		late := newTestCall(7, n.record.work)
+		late.now, late.evidence = late.deadline, evidenceAbsent
+		want := action{kind: actionEnd, outcome: hardware.ReasonDeadlineExceeded}
+		if got := nextAction(n, late); got != want {
+			t.Errorf("%s: expected %+v, seen %+v", name, want, got)
+		}
+		n.record.outcome = hardware.ReasonDeadlineExceeded
+		if status := statusOf(n); status.State != hardware.AttemptFailed || status.Reason != hardware.ReasonDeadlineExceeded {
+			t.Errorf("%s: the attempt is %+v", name, *status)
+		}
+	}
+	n := saying(newTestNode(nodes.CleanFail, workEraseFull, "t1"), aborted)
+	want := action{kind: actionEnd, outcome: hardware.ReasonCancelled}
+	if got := nextAction(n, newTestCall(7, workEraseFull)); got != want {
+		t.Errorf("somebody aborts before the deadline: expected %+v, seen %+v", want, got)
+	}
+}
+
+// look is one list of the node.
+type look struct {
+	after time.Duration // since the list before
+	node  node
+}
+
+// at returns the node in another state, since another change.
+func (n node) at(state nodes.ProvisionState, changed string) node {
+	n.state, n.changed = state, changed
+	return n
+}
+
+func (n node) cleaningBy(step string) node {
+	n.cleanStep = step
+	return n
+}
+
+func TestACleaningIsProvenByWhatOnlyItShows(t *testing.T) {
+	const soon, late = 5 * time.Second, unseenLimit + time.Second
+	n := newTestNode(nodes.Manageable, workEraseFull, "t1")
+	cleaning, waiting, erasing := n.at(nodes.Cleaning, "t2"), n.at(nodes.CleanWait, "t3"), n.at(nodes.CleanWait, "t4").cleaningBy("erase_devices")
+	other, end := n.at(nodes.CleanWait, "t4").cleaningBy("erase_devices_metadata"), n.at(nodes.Manageable, "t9")
+	inspection := newTestNode(nodes.Manageable, workInspect, "t1")
+	for name, c := range map[string]struct {
+		isAccepted bool
+		looks      []look
+		want       evidence
+	}{
+		"accepted, and too short to be listed":                  {true, []look{{soon, end}}, evidencePresent},
+		"accepted, and seen":                                    {true, []look{{soon, cleaning}, {soon, waiting}, {soon, end}}, evidencePresent},
+		"listed again and again after its end":                  {true, []look{{soon, end}, {late, end}, {late, end}}, evidencePresent},
+		"seen by a process that has just started":               {false, []look{{soon, waiting}, {soon, erasing}, {soon, end}}, evidencePresent},
+		"nothing was seen":                                      {false, []look{{soon, end}}, evidenceAbsent},
+		"a request that is about to be refused":                 {false, []look{{soon, cleaning}, {soon, end}}, evidenceAbsent},
+		"other steps, by an operator":                           {false, []look{{soon, waiting}, {soon, other}, {soon, end}}, evidenceAbsent},
+		"provided and managed after a refusal":                  {false, []look{{soon, n.at(nodes.Available, "t2")}, {soon, end}}, evidenceAbsent},
+		"aborted, and managed":                                  {true, []look{{soon, erasing}, {soon, saying(n.at(nodes.CleanFail, "t5"), aborted)}, {soon, end}}, evidenceAbsent},
+		"aborted and managed between two lists":                 {true, []look{{soon, erasing}, {soon, saying(end, aborted)}}, evidenceAbsent},
+		"provided after its end":                                {true, []look{{soon, erasing}, {soon, n.at(nodes.Available, "t8")}, {soon, end}}, evidenceAbsent},
+		"moved after its end, between two lists":                {true, []look{{soon, end}, {soon, n.at(nodes.Manageable, "t11")}}, evidenceAbsent},
+		"not seen for a long time":                              {true, []look{{soon, erasing}, {late, end}}, evidenceAbsent},
+		"not seen for a long time, and then at its step":        {true, []look{{soon, erasing}, {late, erasing}, {soon, end}}, evidencePresent},
+		"not seen for a long time, and then at an unknown step": {true, []look{{soon, waiting}, {late, waiting}, {soon, end}}, evidenceAbsent},
+		"cleaned by an operator after its end":                  {true, []look{{soon, end}, {soon, n.at(nodes.CleanWait, "t10")}, {soon, n.at(nodes.Manageable, "t11")}}, evidenceAbsent},
+		"an inspection that waits":                              {false, []look{{soon, inspection.at(nodes.InspectWait, "t2")}, {soon, inspection.at(nodes.Manageable, "t3")}}, evidencePresent},
+		"an inspection that may be refused":                     {false, []look{{soon, inspection.at(nodes.Inspecting, "t2")}, {soon, inspection.at(nodes.Manageable, "t3")}}, evidenceAbsent},
+	} {
+		var s sightings
+		now := testTime
+		if c.isAccepted {
+			s.begun(newTestCall(7, workEraseFull), now)
+		}
+		var last node
+		for _, look := range c.looks {
+			now, last = now.Add(look.after), look.node
+			s.listed(last, now)
+		}
+		if got := s.evidenceOf(last); got != c.want {
+			t.Errorf("%s: expected %s, seen %s", name, c.want, got)
+		}
+	}
+	var s sightings
+	s.begun(newTestCall(6, workEraseFull), testTime)
+	if s.listed(end, testTime.Add(soon)); s.evidenceOf(end) != evidenceAbsent {
+		t.Error("the cleaning of an earlier attempt proves this one")
+	}
+}
