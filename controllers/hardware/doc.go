@@ -44,9 +44,9 @@
 //	Observe    GET /v1/nodes, one list for all nodes                power_state: "power on" On, "power off" Off, null Unknown; with a
 //	                                                                target_power_state PoweringOn or PoweringOff. IsPowerRemembered.
 //	                                                                Number: extra.ingot_attempt. Running: while the work has not started or
-//	                                                                goes on. Succeeded: active (Install), manageable (Inspect, Erase, which is
-//	                                                                also "power off"). Failed: deploy failed, clean failed, inspect failed,
-//	                                                                error, and available or manageable after an Install: Cancelled.
+//	                                                                goes on, and at rest until there is evidence of it. Succeeded, with
+//	                                                                evidence: active (Install), manageable (Inspect, Erase, which is also
+//	                                                                "power off"). Failed: deploy failed, clean failed, inspect failed, error.
 //	                                                                Step: "wait call-back", "clean wait", "inspect wait" Booting;
 //	                                                                deploy_step write_image Writing, the later ones Verifying; clean_step Erasing.
 //	                                                                Message: last_error. Reason: by the step at which it failed, such as

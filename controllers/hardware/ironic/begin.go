@@ -62,7 +62,7 @@ func (i *Installer) prepare(ctx context.Context, c call, n node, target nodes.Ta
 	if err := install.readDocuments(ctx, c.host); err != nil {
 		return err
 	}
-	if n.record.number == c.number && (n.record.from == n.changed || n.record.from != "" && isRefused(n)) {
+	if isPrepared(n, c) {
 		return i.requestState(ctx, c, n, target, install) // it is stored, and the request was refused or lost
 	}
 	fresh, err := i.read(ctx, c.host, n.uuid)
@@ -94,6 +94,11 @@ func (i *Installer) prepare(ctx context.Context, c call, n node, target nodes.Ta
 // canBePrepared reports whether the node, as it is now, is as it was when its work was decided.
 func canBePrepared(n, fresh node) bool {
 	return fresh.state == n.state && fresh.record == n.record && fresh.instanceUUID == n.instanceUUID && !fresh.maintenance
+}
+
+// isPrepared reports whether the node has what the work of the call needs, and the work was not done: it was not requested, or Ironic has refused it.
+func isPrepared(n node, c call) bool {
+	return n.record.number == c.number && n.record.from != "" && (n.record.from == n.changed || isRefused(n))
 }
 
 // workOperations returns what stores the time from which a change of the node is the beginning of the work, what the work needs, and the attempt where that is a new

@@ -6,14 +6,31 @@
 // # What is stored, and where
 //
 // Nothing is stored on our side. A node of Ironic carries in its extra: ingot_host, the UID of the host that it is; ingot_attempt, the number of the attempt;
-// ingot_work, its operation; ingot_from, the time of the last change of its provision state before the work was requested; ingot_outcome, which only a
-// cancelled attempt has; ingot_enrolled, for a node that Ironic has not verified yet, the time of its last change when the attempt was stored; ingot_live, that
-// a live ISO is deployed; ingot_instance, the instance_uuid that reserves the node for the host; ingot_automated_clean, what the automated cleaning of the node was before it was turned off; and ingot_created, that this package has created the node, which alone gets the credentials of the BMC from the host.
+// ingot_work, its operation; ingot_from, the time of the last change of its provision state before the work was requested; ingot_outcome, that an attempt is done,
+// was cancelled or has passed its deadline; ingot_enrolled, for a node that Ironic has not verified yet, the time of its last change when the attempt was stored;
+// ingot_live, that a live ISO is deployed; ingot_instance, the instance_uuid that reserves the node for the host; ingot_automated_clean, what the automated cleaning
+// of the node was before it was turned off; and ingot_created, that this package has created the node, which alone gets the credentials of the BMC from the host.
 //
-// ingot_from makes the end of an attempt unmistakable. The work of an attempt has begun when the provision state has changed since that time. Without it: an
-// attempt to erase is written to a node that is manageable, the process dies before it requests the cleaning, and the next one reads a node that is
-// manageable, as after a cleaning. A database that keeps whole seconds may hide a change; then the work is requested again, which Ironic
-// refuses or repeats.
+// ingot_from tells a node that rests before its work from one that rests after it: the provision state has changed since that time. Without it: an attempt to erase is written
+// to a node that is manageable, the process dies before it requests the cleaning, and the next one reads a node that is manageable, as after a cleaning. A database
+// that keeps whole seconds may hide a change; then the work is requested again, which Ironic refuses or repeats.
+//
+// # Evidence
+//
+// A change alone is no evidence of work. Ironic gives a node the state of the work first, and looks for a free worker after it. Without one it gives the node the state from
+// before, which is a second change, and answers with 503. Every change of the power wipes what it says of that in last_error, and an inspection that was refused has a time
+// at which it finished. Operators who provide a node and manage it again change it too. So an attempt succeeds when there is evidence of its work, which is then stored as
+// ingot_outcome, and an attempt without evidence requests the work again.
+//
+//   - The worker of a deployment is the only one that stores a config drive in instance_info, and what prepares an installation takes the drive before away. It stays while
+//     the node is deployed, and is read when the node is active.
+//   - A cleaning and an inspection leave nothing on the node that a refusal or a failure does not leave too, and Ironic refuses to store anything on a node meanwhile. So their
+//     evidence is what this process has seen: Ironic has accepted the work, which means that it has a worker for it, or the list shows the node at the step that erases, or in
+//     the wait of an inspection; and from then on every list, of which none is later than a minute, shows it at work, until one shows it at rest without an error. After a restart
+//     that misses all of that, a server is erased or inspected once more.
+//
+// A wait for the agent that was ended leaves the node at rest as well, whoever has ended it. The attempt runs until the next call stores the outcome: it knows the deadline. Without
+// it: the deadline of an installation counts as a cancellation, which is tried again at once, and a server on which an image takes too long is installed for ever.
 //
 // # Whose a node is
 //

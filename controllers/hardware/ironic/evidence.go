@@ -38,6 +38,9 @@ func isRefused(n node) bool {
 	return isAtRest(n.state) && strings.Contains(strings.ToLower(n.lastError), noWorkerError)
 }
 
+// hasFailed reports whether an outcome is stored with which the attempt ended before its work was done.
+func (r record) hasFailed() bool { return r.outcome != "" && r.outcome != outcomeDone }
+
 // isAborted reports whether somebody has ended a wait of the node for an agent. The status cannot tell who: nextAction stores it, which knows the deadline.
 func isAborted(n node) bool {
 	return (n.state == nodes.CleanFail || n.state == nodes.InspectFail) && reasonOf(n) == hardware.ReasonCancelled

@@ -40,6 +40,23 @@ func TestWhatIsNotProvenIsRequestedAgain(t *testing.T) {
 	}
 }
 
+func TestAConfigDriveIsFoundWhateverIronicShowsOfIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		info map[string]any
+		want bool
+	}{
+		"asterisks":                {map[string]any{"configdrive": "******"}, true},
+		"its documents":            {map[string]any{"configdrive": map[string]any{"user_data": "a"}}, true},
+		"the drive that was taken": {map[string]any{"image_source": "a"}, false},
+		"nothing":                  {map[string]any{"configdrive": nil}, false},
+		"an empty drive":           {map[string]any{"configdrive": ""}, false},
+	} {
+		if got := newNode(nodes.Node{InstanceInfo: c.info}).hasDrive; got != c.want {
+			t.Errorf("%s: expected %v, seen %v", name, c.want, got)
+		}
+	}
+}
+
 // TestAnAttemptThatItsDeadlineEndedSaysSo has the deadline end a wait, after which nothing but the deadline itself, which comes with each call, tells why the node rests.
 func TestAnAttemptThatItsDeadlineEndedSaysSo(t *testing.T) {
 	for name, n := range map[string]node{

@@ -58,7 +58,7 @@ func nextAction(n node, c call) action {
 	switch {
 	case n.record.number < c.number:
 		return beginning(n, c)
-	case n.record.outcome != "" && n.record.outcome != outcomeDone || isEnded(n):
+	case n.record.hasFailed() || isEnded(n):
 		return action{kind: actionWait}
 	case isAtGoal(n) && n.reservation != "":
 		return action{kind: actionWait} // the conductor lets go of it soon

@@ -136,7 +136,9 @@ func newNode(n nodes.Node) node {
 			instance: text(n.Extra[extraInstance]), cleaning: text(n.Extra[extraCleaning]),
 		},
 	}
-	read.hasDrive = text(n.InstanceInfo["configdrive"]) != ""
+	// Ironic shows six asterisks for the drive, or to somebody who may see secrets the drive itself, as a text or as its documents.
+	drive := n.InstanceInfo["configdrive"]
+	read.hasDrive = drive != nil && drive != ""
 	read.bootInterface, read.deployInterface = n.BootInterface, n.DeployInterface
 	read.isProtected, read.automatedClean = n.Protected, cleaningText(n.AutomatedClean)
 	_, read.record.isKnown = n.Extra[extraHost]

@@ -36,7 +36,7 @@ func statusOf(n node) *hardware.AttemptStatus {
 	switch {
 	case n.record.outcome == outcomeNotInspected:
 		status.State, status.Step = hardware.AttemptSucceeded, hardware.StepFinishing
-	case n.record.outcome != "" && n.record.outcome != outcomeDone:
+	case n.record.hasFailed():
 		status.State, status.Reason = hardware.AttemptFailed, n.record.outcome
 		status.Message = endedMessage(n)
 	case n.record.work == workEraseNone:
