@@ -84,18 +84,18 @@ func TestWhoHoldsWhatIsReadFromBothClusters(t *testing.T) {
 		rows[i].Since = time.Time{}
 	}
 	want := []Row{
-		{Tenant: "legal-ai", Namespace: tenant, Claim: "other", Class: "somebody-a100", Devices: 1, IsWaiting: true},
+		{Tenant: "legal-ai", Namespace: tenant, Claim: "other", Class: "somebody-a100", Devices: 1, IsWaiting: true, Reason: v1alpha1.WaitUnused},
 		{
 			Tenant: "legal-ai", Namespace: tenant, Claim: "training", Class: "legal-ai-h100", Devices: 2, Node: node, Machine: shared + "/training-1", Host: "server-04", Rack: "r7",
 			Holder: "training",
 		},
-		{Tenant: "legal-ai", Namespace: tenant, Claim: "waiting", Class: "legal-ai-h100", Devices: 1, IsWaiting: true},
+		{Tenant: "legal-ai", Namespace: tenant, Claim: "waiting", Class: "legal-ai-h100", Devices: 1, IsWaiting: true, Reason: v1alpha1.WaitUnused},
 	}
 	if !slices.Equal(rows, want) {
 		t.Errorf("%+v\nwant %+v", rows, want)
 	}
-	if status, out, stderr = run(args...); status != cli.ExitOK || !strings.Contains(out, "waits for 1") || strings.Index(out, "/training ") < strings.Index(out, "/waiting ") {
-		t.Errorf("claims that wait come first:\n%s%s", out, stderr)
+	if status, out, stderr = run(args...); status != cli.ExitOK || !strings.Contains(out, "Unused, asks for 1") || strings.Index(out, "/training ") < strings.Index(out, "/waiting ") {
+		t.Errorf("claims without devices come first:\n%s%s", out, stderr)
 	}
 	for says, args := range map[string][]string{
 		"expected -n":                            {"gpus", "--shared-kubeconfig", file},
@@ -117,7 +117,7 @@ func TestClaimsThatWaitComeFirstTheLongestWaitingBeforeTheOthers(t *testing.T) {
 	held := allocated(claim("b", "held", "x", 1), "n", 1, "u")
 	allocation := metav1.NewTime(noon.Add(time.Hour))
 	held.Status.Allocation.AllocationTimestamp = &allocation
-	rows := Rows([]resourcev1.ResourceClaim{at(held, 0), at(claim("a", "young", "x", 1), 9), at(claim("z", "old", "x", 1), 1)}, Site{})
+	rows := Rows([]resourcev1.ResourceClaim{at(held, 0), at(claim("a", "young", "x", 1), 9), at(claim("z", "old", "x", 1), 1)}, nil, Site{})
 	var names []string
 	for _, r := range rows {
 		names = append(names, r.Claim)
@@ -137,7 +137,7 @@ func TestAClaimHasItsTenantWhenItsClassWasTakenAway(t *testing.T) {
 	for c, want := range map[*resourcev1.ResourceClaim]string{
 		claim("contracts", "a", "legal-h100", 1): "legal", claim("lab", "b", "research-h100", 1): "research", claim("lab", "c", "research-ai-h100", 1): "", claim("lab", "d", "a100", 1): "",
 	} {
-		if rows := Rows([]resourcev1.ResourceClaim{*c}, site); len(rows) != 1 || rows[0].Tenant != want {
+		if rows := Rows([]resourcev1.ResourceClaim{*c}, nil, site); len(rows) != 1 || rows[0].Tenant != want {
 			t.Errorf("claim %s of class %s: %+v, expected tenant %q", c.Name, c.Spec.Devices.Requests[0].Exactly.DeviceClassName, rows, want)
 		}
 	}
@@ -148,7 +148,7 @@ func TestAClaimOfAVirtualClusterHasTheNameThatItsTenantKnows(t *testing.T) {
 	synced := claim("vc-legal", "training-x-team-x-legal", "legal-h100", 1)
 	synced.Annotations = map[string]string{"vcluster.loft.sh/object-name": "training", "vcluster.loft.sh/object-namespace": "team"}
 	synced.Labels = map[string]string{"vcluster.loft.sh/managed-by": "legal"}
-	rows := Rows([]resourcev1.ResourceClaim{*synced}, NewSite("gpus", nil, nil, nil))
+	rows := Rows([]resourcev1.ResourceClaim{*synced}, nil, NewSite("gpus", nil, nil, nil))
 	if want := (Virtual{Cluster: "legal", Namespace: "team", Claim: "training"}); len(rows) != 1 || rows[0].Virtual == nil || *rows[0].Virtual != want || rows[0].Claim != synced.Name {
 		t.Fatalf("%+v", rows)
 	}

@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"github.com/spf13/cobra"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,8 +34,9 @@ func Command() *cobra.Command {
 	c := &cobra.Command{
 		Use: "claims TENANTCLUSTER -n NAMESPACE --shared-kubeconfig FILE", Short: "List who holds which devices of a shared cluster, on which node, Machine, host and rack",
 		Long: `Reads the ResourceClaims of a shared cluster with your own rights there, and the Entitlements,
-Machines and hosts of the management cluster. What you may not read is left out. Claims that wait
-come first, the longest waiting before the others. VIRTUAL is the claim of a virtual cluster that a
+Machines and hosts of the management cluster. What you may not read is left out, and a note says so.
+Claims that wait come first, the longest waiting before the others, then those that are Unused: no pod
+asks for them, and they count against the quota all the same. VIRTUAL is the claim of a virtual cluster that a
 claim was synced from, as its tenant knows it: VIRTUALCLUSTER:NAMESPACE/CLAIM.`,
 		Example: "  ingot claims gpus -n shared --shared-kubeconfig gpus.kubeconfig",
 		Args:    cobra.ExactArgs(1),
@@ -55,24 +59,15 @@ func run(cmd *cobra.Command, o options, cluster string) error {
 	if o.kubeconfig == "" || o.flags.Namespace() == "" {
 		return cli.Usagef(cmd, "expected -n, the namespace of the TenantCluster, and --shared-kubeconfig, which reaches the shared cluster")
 	}
-	shared, err := Open(o.kubeconfig)
+	rows, err := readRows(cmd, o, cluster)
 	if err != nil {
 		return err
 	}
-	held, err := shared.List(cmd.Context(), o.within)
-	if err != nil {
-		return err
-	}
-	k, err := o.flags.Client(cmd)
-	if err != nil {
-		return err
-	}
-	known, err := ReadSite(cmd.Context(), k, o.flags.Namespace(), cluster)
-	if err != nil {
-		return err
-	}
-	rows := Rows(held, known)
-	if !asJSON {
+	switch {
+	case !asJSON && len(rows) == 0:
+		fmt.Fprintln(cmd.ErrOrStderr(), "no ResourceClaims"+inNamespace(o.within)+" of the shared cluster")
+		return nil
+	case !asJSON:
 		return cli.WriteTable(cmd.OutOrStdout(), Table(rows, time.Now()))
 	}
 	encoder := json.NewEncoder(cmd.OutOrStdout())
@@ -80,24 +75,76 @@ func run(cmd *cobra.Command, o options, cluster string) error {
 	return encoder.Encode(rows)
 }
 
-// ReadSite reads what the management cluster knows of a shared cluster.
-func ReadSite(ctx context.Context, k client.Client, namespace, cluster string) (Site, error) {
-	var out Site
-	if err := k.Get(ctx, client.ObjectKey{Namespace: namespace, Name: cluster}, &v1alpha1.TenantCluster{}); err != nil {
-		return out, fmt.Errorf("read TenantCluster %s/%s: %w", namespace, cluster, err)
+func inNamespace(name string) string {
+	if name == "" {
+		return " in any namespace"
 	}
+	return " in namespace " + name
+}
+
+// readRows reads both clusters.
+func readRows(cmd *cobra.Command, o options, cluster string) ([]Row, error) {
+	shared, err := Open(o.kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	k, err := o.flags.Client(cmd)
+	if err != nil {
+		return nil, err
+	}
+	ctx, notes := cmd.Context(), cmd.ErrOrStderr()
+	tenant, err := ReadTenantCluster(ctx, k, client.ObjectKey{Namespace: o.flags.Namespace(), Name: cluster})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := shared.Match(ctx, notes, []v1alpha1.TenantCluster{tenant}); err != nil {
+		return nil, err
+	}
+	held, err := shared.List(ctx, o.within)
+	if apierrors.IsForbidden(err) && o.within == "" {
+		return nil, fmt.Errorf("%w, or name a --claim-namespace", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var wanted map[string]bool
+	if slices.ContainsFunc(held, func(c resourcev1.ResourceClaim) bool { return c.Status.Allocation == nil }) {
+		if wanted, err = shared.ListWanted(ctx, notes, o.within); err != nil {
+			return nil, err
+		}
+	}
+	known, err := ReadSite(ctx, k, notes, tenant)
+	if err != nil {
+		return nil, err
+	}
+	return Rows(held, wanted, known), nil
+}
+
+// ReadTenantCluster reads a TenantCluster of the management cluster.
+func ReadTenantCluster(ctx context.Context, k client.Client, key client.ObjectKey) (v1alpha1.TenantCluster, error) {
+	var out v1alpha1.TenantCluster
+	if err := k.Get(ctx, key, &out); err != nil {
+		return out, fmt.Errorf("read TenantCluster %s: %w", key, err)
+	}
+	return out, nil
+}
+
+// ReadSite reads what the management cluster knows of a shared cluster. A note says what the caller may not read.
+func ReadSite(ctx context.Context, k client.Client, notes io.Writer, cluster v1alpha1.TenantCluster) (Site, error) {
 	var entitlements v1alpha1.EntitlementList
 	var machines v1alpha1.MachineList
 	var hosts metal3.BareMetalHostList
 	for kind, list := range map[string]client.ObjectList{"Entitlements": &entitlements, "Machines": &machines} {
-		if err := k.List(ctx, list, client.InNamespace(namespace)); err != nil {
-			return out, fmt.Errorf("list %s: %w", kind, err)
+		if err := k.List(ctx, list, client.InNamespace(cluster.Namespace)); err != nil {
+			return Site{}, fmt.Errorf("list %s: %w", kind, err)
 		}
 	}
-	if err := k.List(ctx, &hosts); err != nil && !apierrors.IsForbidden(err) {
-		return out, fmt.Errorf("list hosts: %w", err)
+	if err := k.List(ctx, &hosts); apierrors.IsForbidden(err) {
+		fmt.Fprintln(notes, "note: you may not list hosts, so RACK is left out")
+	} else if err != nil {
+		return Site{}, fmt.Errorf("list hosts: %w", err)
 	}
-	return NewSite(cluster, entitlements.Items, machines.Items, hosts.Items), nil
+	return NewSite(cluster.Name, entitlements.Items, machines.Items, hosts.Items), nil
 }
 
 // Table returns the table for a terminal, with its heads.
@@ -105,7 +152,10 @@ func Table(rows []Row, now time.Time) [][]string {
 	out := [][]string{{"TENANT", "CLAIM", "VIRTUAL", "CLASS", "DEVICES", "NODE", "MACHINE", "HOST", "RACK", "FOR", "HOLDER"}}
 	for _, r := range rows {
 		devices := strconv.Itoa(r.Devices)
-		if r.IsWaiting {
+		switch {
+		case r.Reason == v1alpha1.WaitUnused:
+			devices = "Unused, asks for " + devices
+		case r.IsWaiting:
 			devices = "waits for " + devices
 		}
 		virtual := ""

@@ -27,11 +27,13 @@ type Row struct {
 	Class   string   `json:"class"`
 	Devices int      `json:"devices"`
 	// IsWaiting: the devices are asked for, and not allocated.
-	IsWaiting bool   `json:"waiting"`
-	Node      string `json:"node,omitempty"`
-	Machine   string `json:"machine,omitempty"`
-	Host      string `json:"host,omitempty"`
-	Rack      string `json:"rack,omitempty"`
+	IsWaiting bool `json:"waiting"`
+	// Reason why they are not: Unallocated, or Unused; empty: they are, or which pods ask for the claim is not known.
+	Reason  v1alpha1.WaitReason `json:"reason,omitempty"`
+	Node    string              `json:"node,omitempty"`
+	Machine string              `json:"machine,omitempty"`
+	Host    string              `json:"host,omitempty"`
+	Rack    string              `json:"rack,omitempty"`
 	// Since is when the claim was allocated or, where that is not known and while it waits, created.
 	Since time.Time `json:"since"`
 	// Holder is the pod, or the number of pods, that the claim is reserved for.
@@ -101,15 +103,16 @@ func NewSite(cluster string, entitlements []v1alpha1.Entitlement, machines []v1a
 	return out
 }
 
-// Rows returns the rows of claims: first those that wait, the longest waiting before the others, then by tenant and name.
-func Rows(claims []resourcev1.ResourceClaim, site Site) []Row {
+// Rows returns the rows of claims: first those that wait, the longest waiting before the others, then those that no pod asks for, then by tenant and name.
+// wanted are the claims that pods without a node ask for, as NAMESPACE/NAME; nil: that is not known.
+func Rows(claims []resourcev1.ResourceClaim, wanted map[string]bool, site Site) []Row {
 	rows := []Row{}
 	for i := range claims {
 		claim := &claims[i]
 		for class, usage := range entitlement.Count(claims[i : i+1]) {
 			row := Row{
 				Tenant: site.tenantOf(class, claim.Namespace), Namespace: claim.Namespace, Claim: claim.Name, Virtual: virtualOf(claim), Class: class, Devices: usage.Allocated + usage.Pending,
-				IsWaiting: claim.Status.Allocation == nil, Since: entitlement.Since(claim).UTC(), Node: entitlement.NodeOf(claim), Holder: holder(claim),
+				IsWaiting: claim.Status.Allocation == nil, Reason: waitReason(claim, wanted), Since: entitlement.Since(claim).UTC(), Node: entitlement.NodeOf(claim), Holder: holder(claim),
 			}
 			rows = append(rows, site.locate(row))
 		}
@@ -118,6 +121,17 @@ func Rows(claims []resourcev1.ResourceClaim, site Site) []Row {
 		return cmp.Or(compareWaiting(a, b), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Claim, b.Claim), cmp.Compare(a.Class, b.Class))
 	})
 	return rows
+}
+
+// waitReason returns why a claim has no devices; empty: it has some, or that is not known.
+func waitReason(claim *resourcev1.ResourceClaim, wanted map[string]bool) v1alpha1.WaitReason {
+	switch {
+	case claim.Status.Allocation != nil || wanted == nil:
+		return ""
+	case wanted[claim.Namespace+"/"+claim.Name]:
+		return v1alpha1.WaitUnallocated
+	}
+	return v1alpha1.WaitUnused
 }
 
 // tenantOf returns the tenant of a claim. A claim runs on after its class was taken away: then the namespace tells. Where that is a tenant's by label, which
@@ -134,12 +148,19 @@ func (s Site) tenantOf(class, namespace string) string {
 }
 
 func compareWaiting(a, b Row) int {
-	switch {
-	case a.IsWaiting && b.IsWaiting:
+	rank := cmp.Compare(waitRank(a), waitRank(b))
+	if rank == 0 && a.IsWaiting {
 		return a.Since.Compare(b.Since)
-	case a.IsWaiting:
-		return -1
-	case b.IsWaiting:
+	}
+	return rank
+}
+
+// waitRank orders rows by whether they wait: a claim that no pod asks for lacks nothing.
+func waitRank(r Row) int {
+	switch {
+	case !r.IsWaiting:
+		return 2
+	case r.Reason == v1alpha1.WaitUnused:
 		return 1
 	}
 	return 0

@@ -34,7 +34,9 @@ func subcommands() []*cobra.Command {
 type session struct {
 	client client.Client
 	out    io.Writer
-	json   bool
+	// notes gets what is to be said beside the answer.
+	notes io.Writer
+	json  bool
 	// shared is the kubeconfig file of a cluster that tenants share; empty: none is given.
 	shared string
 	// pollInterval is the pause between two requests for the state of a rollout.
@@ -56,7 +58,7 @@ func newCommand(use, short string, args cobra.PositionalArgs, act func(context.C
 		if err != nil {
 			return err
 		}
-		return act(cmd.Context(), session{client: k, out: cmd.OutOrStdout(), json: asJSON, pollInterval: time.Second}, args)
+		return act(cmd.Context(), session{client: k, out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr(), json: asJSON, pollInterval: time.Second}, args)
 	}
 	return c
 }

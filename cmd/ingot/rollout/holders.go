@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot/claims"
@@ -118,20 +116,27 @@ func (s session) readHolders(ctx context.Context, r *v1alpha1.Rollout) ([]holder
 	if err != nil {
 		return nil, err
 	}
-	tenants, err = s.tenantsIn(ctx, shared.UID(ctx), tenants)
-	if err != nil {
+	var clusters []v1alpha1.TenantCluster
+	for _, key := range tenants {
+		cluster, err := claims.ReadTenantCluster(ctx, s.client, key)
+		if err != nil {
+			return nil, err
+		}
+		clusters = append(clusters, cluster)
+	}
+	if clusters, err = shared.Match(ctx, s.notes, clusters); err != nil {
 		return nil, err
 	}
 	held, err := shared.List(ctx, metav1.NamespaceAll)
 	if err != nil {
 		return nil, err
 	}
-	for _, tenant := range tenants {
-		site, err := claims.ReadSite(ctx, s.client, tenant.Namespace, tenant.Name)
+	for _, cluster := range clusters {
+		site, err := claims.ReadSite(ctx, s.client, s.notes, cluster)
 		if err != nil {
 			return nil, err
 		}
-		for _, row := range claims.Rows(held, site) {
+		for _, row := range claims.Rows(held, nil, site) {
 			if stage := stages[row.Machine]; stage != "" && !row.IsWaiting {
 				holders = append(holders, holder{stage, row})
 			}
@@ -174,29 +179,4 @@ func stageOf(m *v1alpha1.Machine, r *v1alpha1.Rollout) string {
 		return next
 	}
 	return ""
-}
-
-// tenantsIn returns those of the TenantClusters that are the cluster with the uid. Where the uid is not known, the only one is taken for it.
-func (s session) tenantsIn(ctx context.Context, uid types.UID, all []types.NamespacedName) ([]types.NamespacedName, error) {
-	var matching []types.NamespacedName
-	for _, key := range all {
-		var tenant v1alpha1.TenantCluster
-		if err := s.client.Get(ctx, client.ObjectKey(key), &tenant); err != nil {
-			return nil, fmt.Errorf("read TenantCluster %s: %w", key, err)
-		}
-		if known := tenant.Status.ClusterUID; uid != "" && known == uid || len(all) == 1 && (known == "" || uid == "") {
-			matching = append(matching, key)
-		}
-	}
-	if len(matching) > 0 {
-		return matching, nil
-	}
-	var names []string
-	for _, key := range all {
-		names = append(names, key.String())
-	}
-	if uid == "" {
-		return nil, errors.New("which cluster --shared-kubeconfig reaches is not known, and the Machines are of several TenantClusters, " + listed(names) + ": expected the right to get the namespace kube-system there")
-	}
-	return nil, fmt.Errorf("--shared-kubeconfig reaches another cluster than the TenantClusters of the Machines, %s", listed(names))
 }

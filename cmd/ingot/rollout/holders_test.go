@@ -103,7 +103,7 @@ func TestTheClaimsOfAnotherClusterAreNotTakenForThoseOfTheRollout(t *testing.T) 
 	s := newSite(t)
 	s.share("another")
 	status, out, stderr := s.run("status", s.name, "--shared-kubeconfig", s.kubeconfig)
-	if status == cli.ExitOK || !strings.Contains(stderr, "reaches another cluster than the TenantClusters of the Machines, "+s.name+"/gpus") || strings.Contains(out, "claim-of") {
+	if status == cli.ExitOK || !strings.Contains(stderr, "reaches another cluster than TenantCluster "+s.name+"/gpus") || strings.Contains(out, "claim-of") {
 		t.Errorf("status %d: %s%s", status, out, stderr)
 	}
 }
