@@ -1,6 +1,9 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // RolloutPhase is how far a rollout is.
 // +kubebuilder:validation:Enum=Pending;Canary;Rolling;Paused;Stopped;Superseded;Done
@@ -220,6 +223,15 @@ type Rollout struct {
 	Spec RolloutSpec `json:"spec"`
 	// +optional
 	Status RolloutStatus `json:"status,omitempty"`
+}
+
+// WaitsForTenants says why the budgets of tenants keep a Machine from being moved, or why they may; empty: they do not.
+func (r *Rollout) WaitsForTenants() string {
+	c := meta.FindStatusCondition(r.Status.Conditions, ConditionTenantsHaveRoom)
+	if c == nil || c.Status == metav1.ConditionTrue || r.Status.Phase.IsFinal() {
+		return ""
+	}
+	return c.Reason + ": " + c.Message
 }
 
 // RolloutList is a list of Rollouts.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -35,17 +34,41 @@ func newStatusCommand() *cobra.Command {
 	return c
 }
 
-// writeInUse writes what is in use on the nodes of the Machines that are under way.
-func writeInUse(b *strings.Builder, r *v1alpha1.Rollout) {
+// useKey identifies the devices of a class on the node of a Machine.
+type useKey struct{ machine, class string }
+
+// heldNow returns how many devices of which class claims hold on the node of each Machine.
+func heldNow(holders []holder) map[useKey]int {
+	out := map[useKey]int{}
+	for _, h := range holders {
+		out[useKey{h.Machine, h.Class}] += h.Devices
+	}
+	return out
+}
+
+// writeInUse writes what was in use on the nodes of the Machines that are under way and, where the claims were read, what is now: a drain takes them away, and
+// the count of status.inUse stays until the Machine is Ready.
+func writeInUse(b *strings.Builder, r *v1alpha1.Rollout, now map[useKey]int) {
 	if r.Status.Phase.IsFinal() {
 		return
 	}
 	for _, use := range r.Status.InUse {
-		fmt.Fprintf(b, "  in use     %s: %d of %s, in %d claims\n", use.Machine, use.Devices, use.DeviceClass, use.Claims)
+		fmt.Fprintf(b, "  in use     %s: of %s %d held in %s when its drain began", use.Machine, use.DeviceClass, use.Devices, claimsText(use.Claims))
+		if now != nil {
+			fmt.Fprintf(b, ", %d now", now[useKey{use.Machine, use.DeviceClass}])
+		}
+		b.WriteString("\n")
 	}
-	if len(r.Status.InUse) > 0 || meta.IsStatusConditionFalse(r.Status.Conditions, v1alpha1.ConditionTenantsHaveRoom) {
+	if now == nil && (len(r.Status.InUse) > 0 || r.WaitsForTenants() != "") {
 		fmt.Fprintf(b, "  names      ingot rollout status %s --shared-kubeconfig FILE names the claims and their tenants\n", r.Name)
 	}
+}
+
+func claimsText(n int32) string {
+	if n == 1 {
+		return "1 claim"
+	}
+	return fmt.Sprintf("%d claims", n)
 }
 
 // The stages of a Machine that a rollout takes away.
@@ -83,7 +106,7 @@ func (s session) showHolders(ctx context.Context, rollouts []v1alpha1.Rollout) e
 	if s.json {
 		return s.printJSON(out)
 	}
-	if _, err := fmt.Fprint(s.out, rolloutText(&out[0].Rollout)); err != nil {
+	if _, err := fmt.Fprint(s.out, rolloutText(&out[0].Rollout, heldNow(out[0].Holders))); err != nil {
 		return err
 	}
 	if len(out[0].Holders) == 0 {

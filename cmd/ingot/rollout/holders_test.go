@@ -69,7 +69,7 @@ func TestStatusCountsWhatIsInUseAndNamesTheClaimsToWhoMayReadThem(t *testing.T) 
 	}
 	s.share(system.UID)
 	status, out, stderr := s.run("status", s.name)
-	for _, want := range []string{"in use     " + s.name + "/goes: 3 of legal-h100, in 2 claims", "ingot rollout status " + s.rollout + " --shared-kubeconfig FILE"} {
+	for _, want := range []string{"in use     " + s.name + "/goes: of legal-h100 3 held in 2 claims when its drain began\n", "ingot rollout status " + s.rollout + " --shared-kubeconfig FILE"} {
 		if status != cli.ExitOK || !strings.Contains(out, want) || strings.Contains(out, "claim-of-") {
 			t.Errorf("status %d, %s: %q is missing, or a claim is named, in\n%s", status, stderr, want, out)
 		}
@@ -78,6 +78,9 @@ func TestStatusCountsWhatIsInUseAndNamesTheClaimsToWhoMayReadThem(t *testing.T) 
 	goes, waits := strings.Index(out, "claim-of-goes"), strings.Index(out, "claim-of-waits")
 	if status != cli.ExitOK || goes < 0 || waits < goes || strings.Contains(out, "claim-of-moved") || !strings.Contains(out, "under way") || !strings.Contains(out, "legal") {
 		t.Errorf("status %d, %s:\n%s", status, stderr, out)
+	}
+	if strings.Contains(out, "--shared-kubeconfig FILE") || !strings.Contains(out, "of legal-h100 3 held in 2 claims when its drain began, 1 now\n") {
+		t.Errorf("the claims are named below:\n%s", out)
 	}
 	_, out, stderr = s.run("status", s.name, "--shared-kubeconfig", s.kubeconfig, "-o", "json")
 	var all []struct {
@@ -105,5 +108,38 @@ func TestTheClaimsOfAnotherClusterAreNotTakenForThoseOfTheRollout(t *testing.T) 
 	status, out, stderr := s.run("status", s.name, "--shared-kubeconfig", s.kubeconfig)
 	if status == cli.ExitOK || !strings.Contains(stderr, "reaches another cluster than TenantCluster "+s.name+"/gpus") || strings.Contains(out, "claim-of") {
 		t.Errorf("status %d: %s%s", status, out, stderr)
+	}
+}
+
+// TestADrainThatHasEmptiedANodeIsNoContradiction: the count of status.inUse stays until the Machine is Ready again.
+func TestADrainThatHasEmptiedANodeIsNoContradiction(t *testing.T) {
+	s := newSite(t)
+	s.share("")
+	r := s.get()
+	r.Status.InUse = []v1alpha1.DevicesInUse{{Machine: s.name + "/goes", DeviceClass: "legal-a100", Devices: 1, Claims: 1}}
+	if err := server.Client.Status().Update(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if status, out, stderr := s.run("status", s.name, "--shared-kubeconfig", s.kubeconfig); status != cli.ExitOK || !strings.Contains(out, "of legal-a100 1 held in 1 claim when its drain began, 0 now\n") {
+		t.Errorf("status %d: %s%s", status, out, stderr)
+	}
+}
+
+// TestAListOfRolloutsSaysThatOneWaitsForATenant: nothing has failed, and nothing moves.
+func TestAListOfRolloutsSaysThatOneWaitsForATenant(t *testing.T) {
+	s := newSite(t)
+	r := s.get()
+	r.Status.Phase, r.Status.StoppedBy = v1alpha1.RolloutCanary, ""
+	r.Status.Conditions = []metav1.Condition{{
+		Type: v1alpha1.ConditionTenantsHaveRoom, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDevicesHeld, Message: "1 wait for devices that are in use: class legal-a100", LastTransitionTime: metav1.Now(),
+	}}
+	if err := server.Client.Status().Update(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	want := "DevicesHeld: 1 wait for devices that are in use: class legal-a100"
+	for _, args := range [][]string{{"status"}, {"status", s.name}} {
+		if status, out, stderr := s.run(args...); status != cli.ExitOK || !strings.Contains(out, want) {
+			t.Errorf("%v: status %d: %s%s", args, status, out, stderr)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -36,15 +37,15 @@ func showStatus(ctx context.Context, s session, args []string) error {
 	case len(all) == 0:
 		return s.printResult("%s", noRollouts)
 	case name != "":
-		_, err := fmt.Fprint(s.out, rolloutText(&all[len(all)-1]))
+		_, err := fmt.Fprint(s.out, rolloutText(&all[len(all)-1], nil))
 		return err
 	}
-	table := [][]string{{"NODETYPE", "ROLLOUT", "PHASE", "DONE", "UNDER WAY", "FAILED", "STOPPED BY"}}
+	table := [][]string{{"NODETYPE", "ROLLOUT", "PHASE", "DONE", "UNDER WAY", "FAILED", "STOPPED BY", "WAITS FOR"}}
 	for i := range all {
 		r := &all[i]
 		n := r.Status.Targets
 		table = append(table, []string{
-			r.Spec.NodeTypeRef.Name, r.Name, string(r.Status.Phase), fmt.Sprintf("%d/%d", n.Done, n.Total), fmt.Sprint(countUnderWay(r)), fmt.Sprint(n.Failed), r.Status.StoppedBy,
+			r.Spec.NodeTypeRef.Name, r.Name, string(r.Status.Phase), fmt.Sprintf("%d/%d", n.Done, n.Total), fmt.Sprint(countUnderWay(r)), fmt.Sprint(n.Failed), cmp.Or(r.Status.StoppedBy, "-"), cmp.Or(r.WaitsForTenants(), "-"),
 		})
 	}
 	return cli.WriteTable(s.out, table)
@@ -120,8 +121,8 @@ func countUnderWay(r *v1alpha1.Rollout) int32 {
 	return r.Status.Targets.InProgress
 }
 
-// rolloutText returns the state and the history of one rollout.
-func rolloutText(r *v1alpha1.Rollout) string {
+// rolloutText returns the state and the history of one rollout. now are the devices that claims hold; nil: the claims were not read.
+func rolloutText(r *v1alpha1.Rollout, now map[useKey]int) string {
 	var b strings.Builder
 	n := r.Status.Targets
 	fmt.Fprintf(&b, "%s: %s, %d of %d done, %d under way, %d failed\n", r.Name, r.Status.Phase, n.Done, n.Total, countUnderWay(r), n.Failed)
@@ -140,7 +141,10 @@ func rolloutText(r *v1alpha1.Rollout) string {
 			fmt.Fprintf(&b, "  %-10s %s\n", list.title, strings.Join(list.names, ", "))
 		}
 	}
-	writeInUse(&b, r)
+	if waits := r.WaitsForTenants(); waits != "" {
+		fmt.Fprintf(&b, "  waits for  %s\n", waits)
+	}
+	writeInUse(&b, r, now)
 	if r.Status.StoppedBy != "" && !r.Status.Phase.IsFinal() {
 		fmt.Fprintf(&b, "  stopped by %s\n", r.Status.StoppedBy)
 		fmt.Fprintf(&b, "  next       ingot why MACHINE; then ingot rollout undo %s, or ingot rollout resume %s\n", r.Spec.NodeTypeRef.Name, r.Spec.NodeTypeRef.Name)
