@@ -43,6 +43,7 @@ claim was synced from, as its tenant knows it: VIRTUALCLUSTER:NAMESPACE/CLAIM.`,
 		RunE:    func(cmd *cobra.Command, args []string) error { return run(cmd, o, args[0]) },
 	}
 	o.flags = connect.AddFlags(c)
+	c.Flags().Lookup("namespace").Usage = "namespace of the TenantCluster; required"
 	c.Flags().StringVar(&o.kubeconfig, "shared-kubeconfig", "", "kubeconfig file of the shared cluster")
 	c.Flags().StringVar(&o.within, "claim-namespace", "", "namespace of the shared cluster; without it all")
 	// For who is used to it: nothing needs to know whether it is given.

@@ -49,6 +49,13 @@ func AddFlags(c *cobra.Command) *Flags {
 	return f
 }
 
+// AddAllNamespaces adds -A to a command that lists, for who is used to it from kubectl. It says what leaving -n out says, so nothing needs to know whether it is
+// given.
+func (f *Flags) AddAllNamespaces(c *cobra.Command) {
+	c.Flags().BoolP("all-namespaces", "A", false, "all namespaces, as without --namespace")
+	c.MarkFlagsMutuallyExclusive("namespace", "all-namespaces")
+}
+
 // Namespace returns the namespace that was asked for; empty: all namespaces.
 func (f *Flags) Namespace() string { return *f.kube.Namespace }
 

@@ -137,10 +137,15 @@ func orUnknown(kind, name string, err error) error {
 	return fmt.Errorf("read %s %s: %w", kind, name, err)
 }
 
-// readRollout reads the Rollout that the Machine is a target of.
+// readRollout reads the Rollout that the Machine is a target of or, where its turn has not come, that is to move it.
 func readRollout(ctx context.Context, k client.Client, m *v1alpha1.Machine, e *evidence) error {
 	label := m.Labels[v1alpha1.LabelRollout]
 	if label == "" {
+		var list v1alpha1.RolloutList
+		if err := k.List(ctx, &list); err != nil {
+			return fmt.Errorf("list Rollouts: %w", err)
+		}
+		e.rollout = rolloutAhead(m, list.Items)
 		return nil
 	}
 	r := &v1alpha1.Rollout{}

@@ -25,17 +25,22 @@ func MachinesCommand() *cobra.Command {
 		Use: "machines", Short: "List Machines: what each waits for, for how long, against which deadline", Args: cobra.NoArgs,
 	}
 	flags := connect.AddFlags(c)
-	c.RunE = queryCommand(flags, func(ctx context.Context, k client.Client, now time.Time, _ []string) (any, [][]string, error) {
+	flags.AddAllNamespaces(c)
+	c.RunE = queryCommand(flags, "Machines", func(ctx context.Context, k client.Client, now time.Time, _ []string) (any, [][]string, error) {
 		var list v1alpha1.MachineList
 		if err := k.List(ctx, &list, client.InNamespace(flags.Namespace())); err != nil {
-			return nil, nil, fmt.Errorf("list Machines: %w", err)
+			return nil, nil, listError("Machines", flags.Namespace(), err)
+		}
+		var rollouts v1alpha1.RolloutList
+		if err := k.List(ctx, &rollouts); err != nil && !apierrors.IsForbidden(err) {
+			return nil, nil, fmt.Errorf("list Rollouts: %w", err)
 		}
 		// The hosts of a namespace's Machines are in the namespaces of their providers.
 		hosts, err := listHosts(ctx, k, "")
 		if err != nil && !apierrors.IsForbidden(err) {
 			return nil, nil, err
 		}
-		rows := MachineRows(list.Items, hosts, now)
+		rows := MachineRows(list.Items, hosts, rollouts.Items, now)
 		return rows, machineTable(rows, now), nil
 	})
 	return c
@@ -47,8 +52,9 @@ func HostsCommand() *cobra.Command {
 		Use: "hosts", Short: "List hosts: free, claimed, in error or why not free, and which NodeTypes each fits", Args: cobra.NoArgs,
 	}
 	flags := connect.AddFlags(c)
+	flags.AddAllNamespaces(c)
 	onlyStrangers := c.Flags().Bool("strangers", false, "list the servers that asked a boot service and have no BareMetalHost, and what to do with each")
-	c.RunE = queryCommand(flags, func(ctx context.Context, k client.Client, now time.Time, _ []string) (any, [][]string, error) {
+	c.RunE = queryCommand(flags, "hosts", func(ctx context.Context, k client.Client, now time.Time, _ []string) (any, [][]string, error) {
 		if *onlyStrangers {
 			return queryStrangers(ctx, k, now)
 		}
@@ -94,7 +100,7 @@ func listHosts(ctx context.Context, k client.Client, namespace string) ([]placem
 	var records v1alpha1.HostRecordList
 	for _, l := range []client.ObjectList{&all, &records} {
 		if err := k.List(ctx, l, client.InNamespace(namespace)); err != nil {
-			return nil, fmt.Errorf("list %ss: %w", listedKind(l), err)
+			return nil, listError(listedKind(l)+"s", namespace, err)
 		}
 	}
 	facts := placement.Pair(all.Items, records.Items)
@@ -187,10 +193,19 @@ func diagnoseMachine(ctx context.Context, k client.Client, namespace, name strin
 	return d, nil
 }
 
+// listError is the error of a list in a namespace, or in all. Who may not list all may still list one.
+func listError(kinds, namespace string, err error) error {
+	if namespace == "" && apierrors.IsForbidden(err) {
+		return fmt.Errorf("list %s: %w: name a namespace that you may see with -n", kinds, err)
+	}
+	return fmt.Errorf("list %s: %w", kinds, err)
+}
+
 // query reads objects and returns the answer as a value for JSON and as a table.
 type query func(ctx context.Context, k client.Client, now time.Time, args []string) (any, [][]string, error)
 
-func queryCommand(flags *connect.Flags, query query) func(*cobra.Command, []string) error {
+// queryCommand returns what runs a query. kinds names what it lists.
+func queryCommand(flags *connect.Flags, kinds string, query query) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		json, err := flags.IsJSON(cmd)
 		if err != nil {
@@ -207,6 +222,19 @@ func queryCommand(flags *connect.Flags, query query) func(*cobra.Command, []stri
 		if json {
 			return writeJSON(cmd.OutOrStdout(), value)
 		}
+		return writeList(cmd, kinds, flags.Namespace(), table)
+	}
+}
+
+// writeList writes a table or, where it has only its heads, says as kubectl does that there is nothing, and where.
+func writeList(cmd *cobra.Command, kinds, namespace string, table [][]string) error {
+	if len(table) > 1 {
 		return cli.WriteTable(cmd.OutOrStdout(), table)
 	}
+	place := "any namespace"
+	if namespace != "" {
+		place = "namespace " + namespace
+	}
+	_, err := fmt.Fprintf(cmd.ErrOrStderr(), "no %s in %s\n", kinds, place)
+	return err
 }

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -39,19 +40,57 @@ func TestEntitlementsThatNeedALookComeFirst(t *testing.T) {
 		{Kind: v1alpha1.WaitingPod, Reason: v1alpha1.WaitQuotaExceeded, Count: 2, Since: metav1.NewTime(now.Add(-12 * time.Minute))},
 		{Kind: v1alpha1.WaitingClaim, Reason: v1alpha1.WaitUnused, Count: 1, Since: metav1.NewTime(now.Add(time.Minute))},
 	}
+	waiting := entitlement("y", isReady(), class("busy", isReady()))
+	waiting.Status.Waits = []v1alpha1.DeviceWait{{Kind: v1alpha1.WaitingPod, Reason: v1alpha1.WaitUnschedulable, Count: 1, Since: metav1.NewTime(now.Add(-time.Hour))}}
+	all = append(all, waiting)
 	rows := EntitlementRows(all)
 	var lines []string
 	for _, line := range entitlementTable(rows, now)[1:] {
 		lines = append(lines, strings.Join(line, "|"))
 	}
 	want := []string{
-		"shared|a|gpus|empty|t-empty|4|2|1|8|2 Pod QuotaExceeded 12m, 1 ResourceClaim Unused 0s|SelectsNothing: no device matches",
-		"shared|new||-|-|0|0|0|0|-|no manager has looked at it yet",
-		"shared|z|gpus|any|t-any|4|2|1|8|-|NameTaken: NOT ENFORCED: taken",
-		"shared|a|gpus|good|t-good|4|2|1|8|-|-",
-		"shared|b|gpus|-|-|0|0|0|0|-|-",
+		"shared|a|a|gpus|empty|t-empty|4|2|1|8|True|2 Pod QuotaExceeded 12m, 1 ResourceClaim Unused 0s|SelectsNothing: no device matches",
+		"shared|-|new||-|-|0|0|0|0|False|-|no manager has looked at it yet",
+		"shared|z|z|gpus|any|t-any|4|2|1|8|False|-|NameTaken: NOT ENFORCED: taken",
+		"shared|a|a|gpus|good|t-good|4|2|1|8|True|-|-",
+		"shared|y|y|gpus|busy|t-busy|4|2|1|8|True|1 Pod Unschedulable 60m|-",
+		"shared|b|b|gpus|-|-|0|0|0|0|True|-|-",
 	}
 	if got := strings.Join(lines, "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("%s\nwant\n%s", got, strings.Join(want, "\n"))
+	}
+}
+
+// TestAClassThatWasTakenAwayIsListedWhileClaimsHoldItsDevices: nothing else says who has them.
+func TestAClassThatWasTakenAwayIsListedWhileClaimsHoldItsDevices(t *testing.T) {
+	enforced := isReady()
+	enforced.Type = v1alpha1.ConditionEnforced
+	e := v1alpha1.Entitlement{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shared", Name: "legal"}, Spec: v1alpha1.EntitlementSpec{Tenant: "legal", TenantClusterRef: v1alpha1.LocalReference{Name: "gpus"}},
+		Status: v1alpha1.EntitlementStatus{
+			Conditions: []metav1.Condition{enforced},
+			Holdings: []v1alpha1.DeviceHolding{
+				{Claim: "a", Devices: map[string]int32{"legal-a100": 2, "legal-h100": 1}}, {Claim: "b", Devices: map[string]int32{"legal-a100": 1, "gpu.nvidia.com": 4}},
+			},
+			Classes: []v1alpha1.EntitledClassStatus{{Name: "h100", DeviceClass: "legal-h100", Entitled: 4, Allocated: 1, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionTrue}}}},
+		},
+	}
+	seen := func(e v1alpha1.Entitlement) string {
+		var lines []string
+		for _, r := range EntitlementRows([]v1alpha1.Entitlement{e}) {
+			lines = append(lines, fmt.Sprintf("%s %s %d %s", r.Class, r.Gives, r.Allocated, r.Problem))
+		}
+		return strings.Join(lines, "\n")
+	}
+	if got, want := seen(e), " gpu.nvidia.com 4 never given, 4 held\na100 legal-a100 3 taken away, 3 held\nh100 legal-h100 1 "; got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	e.Status.Classes = nil
+	if got := seen(e); strings.Count(got, "\n") != 2 || !strings.Contains(got, "h100 legal-h100 1 taken away, 1 held") {
+		t.Errorf("without a class:\n%s", got)
+	}
+	e.Status.Conditions[0].Status, e.Status.Conditions[0].Reason, e.Status.Conditions[0].Message = metav1.ConditionFalse, v1alpha1.ReasonNameTaken, "NOT ENFORCED"
+	if got := seen(e); !strings.Contains(got, "a100 legal-a100 3 taken away, 3 held; NameTaken: NOT ENFORCED") {
+		t.Errorf("not enforced:\n%s", got)
 	}
 }

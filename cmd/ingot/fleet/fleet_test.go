@@ -44,7 +44,7 @@ func TestMachinesThatNeedALookComeFirst(t *testing.T) {
 		machine("young", v1alpha1.MachineJoining, 2, 10, isNot(v1alpha1.ReasonWaitingForNode, "")),
 		machine("old", v1alpha1.MachinePending, 50, 0, isNot(v1alpha1.ReasonNoHostAvailable, "")),
 		machine("late", v1alpha1.MachineProvisioning, 70, -10, isNot(v1alpha1.ReasonProvisioningTimedOut, "")),
-	}, nil, noon)
+	}, nil, nil, noon)
 	var names []string
 	for _, r := range rows {
 		names = append(names, r.Name)
@@ -73,7 +73,7 @@ func TestAReadyMachineWhoseHostIsInErrorNeedsALook(t *testing.T) {
 		if got := Diagnose(&m, &host, nil, noon).Next; !strings.Contains(got, next) {
 			t.Errorf("%s: next is %q, expected %q", message, got, next)
 		}
-		rows := MachineRows([]v1alpha1.Machine{machine("a-ready", v1alpha1.MachineReady, 5, 0, isReady()), m}, []placement.HostFacts{host}, noon)
+		rows := MachineRows([]v1alpha1.Machine{machine("a-ready", v1alpha1.MachineReady, 5, 0, isReady()), m}, []placement.HostFacts{host}, nil, noon)
 		if line := strings.Join(machineTable(rows, noon)[1], "|"); !strings.HasPrefix(line, "research|z-ready|") || !strings.HasSuffix(line, "|its host is in error: provisioned registration error: "+message) {
 			t.Errorf("%s: first line %q", message, line)
 		}

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -33,11 +34,14 @@ type MachineRow struct {
 	Revision   string `json:"revision,omitempty"`
 	// Rollout that the Machine is a target of.
 	Rollout string `json:"rollout,omitempty"`
+	// HeldBack says which Rollout is to move the Machine, and why the budgets of tenants keep it from that.
+	HeldBack string `json:"heldBack,omitempty"`
 }
 
 // MachineRows returns the Machines in the order of urgency: those past their deadline, then those that are not Ready, the longest
-// waiting first, then those whose host is in error, then the others by name. hosts are empty where the user may not list them.
-func MachineRows(machines []v1alpha1.Machine, hosts []placement.HostFacts, now time.Time) []MachineRow {
+// waiting first, then those whose host is in error or that a tenant's budget holds back, then the others by name. hosts and rollouts are empty where the user
+// may not list them.
+func MachineRows(machines []v1alpha1.Machine, hosts []placement.HostFacts, rollouts []v1alpha1.Rollout, now time.Time) []MachineRow {
 	reported := map[v1alpha1.NamespacedReference]string{}
 	for _, h := range hosts {
 		reported[v1alpha1.NamespacedReference{Namespace: h.Host.Namespace, Name: h.Host.Name}] = hostRow(h, nil).Error
@@ -47,6 +51,9 @@ func MachineRows(machines []v1alpha1.Machine, hosts []placement.HostFacts, now t
 		row := machineRow(&machines[i], now)
 		if ref := machines[i].Status.HostRef; ref != nil {
 			row.HostError = reported[*ref]
+		}
+		if r := rolloutAhead(&machines[i], rollouts); r != nil && !isUnderWay(&machines[i], r) && r.WaitsForTenants() != "" {
+			row.HeldBack = fmt.Sprintf("rollout %s waits for %s", r.Name, r.WaitsForTenants())
 		}
 		rows = append(rows, row)
 	}
@@ -58,13 +65,27 @@ func MachineRows(machines []v1alpha1.Machine, hosts []placement.HostFacts, now t
 	return rows
 }
 
+// rolloutAhead returns the Rollout that moves the Machine, or is to; nil: there is none.
+func rolloutAhead(m *v1alpha1.Machine, rollouts []v1alpha1.Rollout) *v1alpha1.Rollout {
+	for i := range rollouts {
+		if r := &rollouts[i]; r.Spec.NodeTypeRef == m.Spec.NodeTypeRef && !r.Status.Phase.IsFinal() && m.Status.HostRef != nil && m.Status.Installed() != r.Spec.Target() {
+			return r
+		}
+	}
+	return nil
+}
+
+func isUnderWay(m *v1alpha1.Machine, r *v1alpha1.Rollout) bool {
+	return slices.Contains(r.Status.InProgress, m.Namespace+"/"+m.Name)
+}
+
 func urgency(r MachineRow) int {
 	switch {
 	case r.Overdue:
 		return 0
 	case !r.Ready:
 		return 1
-	case r.HostError != "":
+	case r.HostError != "" || r.HeldBack != "":
 		return 2
 	default:
 		return 3
@@ -110,8 +131,11 @@ func machineTable(rows []MachineRow, now time.Time) [][]string {
 		if !r.Ready && r.Reason != "" {
 			waiting = r.Reason + ": " + waiting
 		}
-		if r.Ready && r.HostError != "" {
+		switch {
+		case r.Ready && r.HostError != "":
 			waiting = "its host is in error: " + r.HostError
+		case r.Ready && r.HeldBack != "":
+			waiting = r.HeldBack
 		}
 		out = append(out, []string{r.Namespace, r.Name, r.NodeType, string(r.Phase), orDash(r.Host), timeSince(r.Since, now), timeUntil(r.Deadline, now), orDash(waiting)})
 	}

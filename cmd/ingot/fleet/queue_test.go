@@ -22,7 +22,7 @@ func TestThePlaceOfAMachineInTheQueueOfItsNodeProviderIsShown(t *testing.T) {
 		Host:   &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "metal", Name: "server-04"}},
 		Record: &v1alpha1.HostRecord{Status: v1alpha1.HostRecordStatus{Queue: &v1alpha1.HostQueue{Operation: "Install", Place: 7, Since: since}}},
 	}
-	table := machineTable(MachineRows([]v1alpha1.Machine{m}, nil, noon), noon)
+	table := machineTable(MachineRows([]v1alpha1.Machine{m}, nil, nil, noon), noon)
 	if row := table[len(table)-1]; row[len(row)-1] != "Queued: its turn, place 7" {
 		t.Errorf("ingot machines: %v", row)
 	}

@@ -35,7 +35,7 @@ type Diagnosis struct {
 	Queue *v1alpha1.HostQueue `json:"queue,omitempty"`
 	// FailingCalls are the calls to the host's hardware that fail again and again. One that lasts becomes the error of the host.
 	FailingCalls []v1alpha1.FailingCall `json:"failingCalls,omitempty"`
-	// Rollout that the Machine is a target of.
+	// Rollout that the Machine is a target of, or that is to move it.
 	Rollout *v1alpha1.Rollout `json:"rollout,omitempty"`
 	// Manager says that no ingot-manager works, or why that cannot be told; empty: one works.
 	Manager string `json:"manager,omitempty"`

@@ -136,5 +136,8 @@ func rolloutLine(r *v1alpha1.Rollout) string {
 	if r.Status.StoppedBy != "" {
 		text += "; stopped by " + r.Status.StoppedBy
 	}
+	if waits := r.WaitsForTenants(); waits != "" {
+		text += "; waits for " + waits
+	}
 	return text
 }
