@@ -45,7 +45,8 @@ and, without a Machine, of NodeTypes - those that --nodetype names, those of the
 and, of --tenant alone:
 
   vcluster-values     values of the tenant's virtual cluster: of the tenant of an Entitlement, whose
-                      claims go to the shared cluster, or of a TenantCluster, which nodes join
+                      claims go to the shared cluster, or of a TenantCluster that nodes join by
+                      vcluster
 
 The Machine, its TenantCluster and its BareMetalHost are taken from the files where they are
 there. No cluster is asked: what is not known is a placeholder, which standard error lists.`,

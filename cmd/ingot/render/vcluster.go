@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -15,22 +16,16 @@ import (
 
 // runVCluster prints the values of a tenant's virtual cluster.
 func runVCluster(cmd *cobra.Command, opts options) error {
-	if opts.tenant == "" || opts.machine != "" || opts.host != "" || opts.chart != "" || len(opts.mirrors) > 0 {
-		return cli.Usagef(cmd, "--output %s: expected --tenant, the tenant of an Entitlement or a TenantCluster, and neither --machine, --host, --chart nor --mirror", vclusterValues)
+	if opts.tenant == "" || opts.flags.NodeType != "" || opts.machine != "" || opts.host != "" || opts.chart != "" || len(opts.mirrors) > 0 {
+		return cli.Usagef(cmd, "--output %s: expected --tenant, the tenant of an Entitlement or a TenantCluster that joins by vcluster, and neither --nodetype, --machine, --host, --chart nor --mirror", vclusterValues)
 	}
 	files, err := opts.flags.Open(cmd)
 	if err != nil {
 		return err
 	}
-	label, err := tenantLabel(files, opts.tenant)
+	values, note, err := vclusterValuesOf(files, opts.tenant)
 	if err != nil {
 		return err
-	}
-	values, note := privateNodes(), "the nodes join the virtual cluster; private nodes are a paid feature of vCluster"
-	if label != "" {
-		values, note = sharedNodes(label, opts.tenant), "the DeviceClasses of the tenant are synced, and claims go to the shared cluster, which schedules the pods; syncing of DRA is a paid feature of vCluster"
-	} else if !slices.Contains(fieldValues(files, "TenantCluster", "metadata", "name"), opts.tenant) {
-		return &offline.MissingError{Kind: "Entitlement of tenant, or TenantCluster,", Name: opts.tenant, Names: fieldValues(files, "Entitlement", "spec", "tenant"), Files: files.Names}
 	}
 	fmt.Fprintln(cmd.ErrOrStderr(), "note:", note)
 	text, err := yaml.Marshal(values)
@@ -41,25 +36,106 @@ func runVCluster(cmd *cobra.Command, opts options) error {
 	return err
 }
 
-// tenantLabel returns the label key under which the DeviceClasses of a tenant have it; empty: the files have no Entitlement of the tenant.
-func tenantLabel(files offline.Files, tenant string) (string, error) {
-	var names, labels []string
-	for _, m := range files.Manifests {
-		if m.Kind() != "Entitlement" || m.APIVersion() != v1alpha1.GroupVersion.String() || m.StringField("spec", "tenant") != tenant {
+// vclusterValuesOf returns the values of the virtual cluster of a tenant, and what to know of them. Of a TenantCluster only one that joins by vcluster is a
+// virtual cluster.
+func vclusterValuesOf(files offline.Files, name string) (values object, note string, err error) {
+	var entitlements, clusters []offline.Manifest
+	var virtual []string
+	for _, m := range manifestsOf(files, "Entitlement") {
+		if m.StringField("spec", "tenant") == name {
+			entitlements = append(entitlements, m)
+		}
+	}
+	for _, m := range manifestsOf(files, "TenantCluster") {
+		if m.Name() != name {
 			continue
 		}
-		names = append(names, m.StringField("metadata", "name"))
+		clusters = append(clusters, m)
+		method, err := joinMethod(m)
+		if err != nil {
+			return nil, "", err
+		}
+		if method == v1alpha1.JoinVCluster {
+			virtual = append(virtual, m.String())
+		}
+	}
+	switch {
+	case len(entitlements) > 0 && len(virtual) > 0:
+		var names []string
+		for _, m := range entitlements {
+			names = append(names, m.String())
+		}
+		return nil, "", &offline.AmbiguousError{Kind: "tenant or TenantCluster " + name, Names: append(names, virtual...), Flag: "-f"}
+	case len(entitlements) > 0:
+		label, err := tenantLabel(entitlements, name)
+		return sharedNodes(label, name), "the DeviceClasses of the tenant are synced, and claims go to the shared cluster, which schedules the pods; syncing of DRA is a paid feature of vCluster", err
+	case len(virtual) > 0:
+		return privateNodes(), "the nodes join the virtual cluster; private nodes are a paid feature of vCluster", nil
+	case len(clusters) > 0:
+		return nil, "", notVirtual(files, clusters[0])
+	}
+	names := fieldValues(files, "Entitlement", "spec", "tenant")
+	for i := range names {
+		names[i] = "tenant " + names[i]
+	}
+	for _, cluster := range fieldValues(files, "TenantCluster", "metadata", "name") {
+		names = append(names, "TenantCluster "+cluster)
+	}
+	return nil, "", &offline.MissingError{Kind: "Entitlement of tenant, or TenantCluster,", Name: name, Names: names, Files: files.Names}
+}
+
+func manifestsOf(files offline.Files, kind string) []offline.Manifest {
+	var out []offline.Manifest
+	for _, m := range files.Manifests {
+		if m.Kind() == kind && m.APIVersion() == v1alpha1.GroupVersion.String() {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// joinMethod returns the way in which nodes join a TenantCluster.
+func joinMethod(m offline.Manifest) (v1alpha1.JoinMethod, error) {
+	var cluster v1alpha1.TenantCluster
+	if err := m.Decode(&cluster); err != nil {
+		return "", err
+	}
+	return cluster.Spec.Join.Method(), nil
+}
+
+// notVirtual is the error for a TenantCluster that is no virtual cluster. Where tenants share it, one of them was meant.
+func notVirtual(files offline.Files, cluster offline.Manifest) error {
+	method, err := joinMethod(cluster)
+	if err != nil {
+		return err
+	}
+	var tenants []string
+	for _, m := range manifestsOf(files, "Entitlement") {
+		tenant := m.StringField("spec", "tenant")
+		if m.Namespace() == cluster.Namespace() && m.StringField("spec", "tenantClusterRef", "name") == cluster.Name() && !slices.Contains(tenants, tenant) {
+			tenants = append(tenants, tenant)
+		}
+	}
+	advice := ": expected the tenant of an Entitlement, or a TenantCluster that joins by vcluster"
+	if len(tenants) > 0 {
+		advice = "; did you mean tenant " + strings.Join(tenants, " or ") + "?"
+	}
+	return fmt.Errorf("TenantCluster %s joins by %s, not by %s%s", cluster.Name(), method, v1alpha1.JoinVCluster, advice)
+}
+
+// tenantLabel returns the label key under which the DeviceClasses of a tenant have it.
+func tenantLabel(entitlements []offline.Manifest, tenant string) (string, error) {
+	var names, labels []string
+	for _, m := range entitlements {
+		names = append(names, m.Name())
 		if label := cmp.Or(m.StringField("spec", "tenantLabel"), v1alpha1.LabelTenant); !slices.Contains(labels, label) {
 			labels = append(labels, label)
 		}
 	}
-	switch len(labels) {
-	case 0:
-		return "", nil
-	case 1:
-		return labels[0], nil
+	if len(labels) > 1 {
+		return "", &offline.AmbiguousError{Kind: "tenantLabel of tenant " + tenant, Names: names, Flag: "-f"}
 	}
-	return "", &offline.AmbiguousError{Kind: "tenantLabel of tenant " + tenant, Names: names, Flag: "-f"}
+	return labels[0], nil
 }
 
 type object = map[string]any
