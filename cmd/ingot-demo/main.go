@@ -22,14 +22,32 @@ var version = "unknown"
 func main() {
 	cli.SilenceLibraries()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	status := cli.Run(ctx, command(), os.Args[1:], os.Stdout, os.Stderr)
+	// Whoever asks for SIGPIPE is not ended by it: a reader that is gone, as in "| head", ends the demo in order.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	ctx, end := context.WithCancelCause(ctx)
+	status := cli.Run(ctx, command(), os.Args[1:], output{os.Stdout, end}, os.Stderr)
 	stop()
 	os.Exit(status)
 }
 
+// output ends the demo when nobody reads what it writes. A terminal is known as one through it.
+type output struct {
+	*os.File
+	end context.CancelCauseFunc
+}
+
+// Write writes to the file.
+func (o output) Write(text []byte) (int, error) {
+	n, err := o.File.Write(text)
+	if err != nil {
+		o.end(err)
+	}
+	return n, err
+}
+
 func command() *cobra.Command {
 	o := scenario.Options{}
-	samples := ""
+	samples, servers := "", 0
 	c := &cobra.Command{
 		Use:   "ingot-demo",
 		Short: "Watch simulated servers go from powered off to admitted Kubernetes nodes",
@@ -45,6 +63,9 @@ func command() *cobra.Command {
 				}
 				o.Samples = os.DirFS(samples)
 			}
+			if cmd.Flags().Changed("servers") {
+				o.Servers = &servers
+			}
 			if err := o.Validate(); err != nil {
 				return cli.Usagef(cmd, "%w", err)
 			}
@@ -53,7 +74,7 @@ func command() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&o.Story, "story", scenario.DefaultStory, "what is shown: pipeline, from powered-off servers to rollouts; or tenants, who share a cluster")
-	f.IntVar(&o.Servers, "servers", 0, "servers in the rack, half for MIG in the story tenants (default 2); in the story pipeline (default 8) two for MIG, two for DRA, the others for whole GPUs")
+	f.IntVar(&servers, "servers", 0, "servers in the rack, half for MIG in the story tenants (default 2); in the story pipeline (default 8) two for MIG, two for DRA, the others for whole GPUs")
 	f.Float64Var(&o.Speed, "speed", scenario.DefaultSpeed, "how many times faster than real servers")
 	f.BoolVar(&o.Keep, "keep", false, "leave everything running at the end, and print the kubeconfigs, until Ctrl-C")
 	f.BoolVar(&o.Plain, "plain", false, "tell the story line by line, also on a terminal")
@@ -69,7 +90,7 @@ func command() *cobra.Command {
 func run(ctx context.Context, o scenario.Options) error {
 	err := scenario.Run(ctx, o)
 	if ctx.Err() != nil && err != nil {
-		return fmt.Errorf("interrupted: everything that was started is stopped: %w", err)
+		return fmt.Errorf("interrupted (%w): everything that was started is stopped: %w", context.Cause(ctx), err)
 	}
 	return err
 }

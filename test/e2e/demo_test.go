@@ -155,7 +155,7 @@ func TestTheStoryOfTenantsKeepsItsPromises(t *testing.T) {
 		`ok +a claim of legal-ai's class is refused`, `ok +a claim with that class as a second choice is refused`, `ok +a pod that asks for nvidia.com/gpu is refused`,
 		`ok +a pod that tolerates the gate .* is refused`, `ok +a claim over the quota is refused`, `exceeded quota: ingot-research-ai`,
 		`ok +the third waits, and the Entitlement says why`, `ok +the metric shows it: ingot_waiting{kind="Pod",reason="QuotaExceeded",tenant="shared/research-ai"} 1`,
-		`ok +no new claim of it gets in`, `ok +what runs keeps its devices`, `ok +one Machine per host`, `ok +no password or token`,
+		`WAITS +PROBLEM`, `research-ai +mig-1g .*1 Pod QuotaExceeded`, `taken away, 2 held`, `ok +no new claim of it gets in`, `ok +what runs keeps its devices`, `ok +one Machine per host`, `ok +no password or token`,
 	)
 }
 
@@ -261,6 +261,7 @@ func TestTheDemoRefusesFlagsThatMakeNoSense(t *testing.T) {
 		want string
 	}{
 		{[]string{"--servers", "2"}, `--servers 2: expected 6 to 64`},
+		{[]string{"--servers", "0"}, `--servers 0: expected 6 to 64`},
 		{[]string{"--story", "tenants", "--servers", "1"}, `--servers 1: expected 2 to 64`},
 		{[]string{"--story", "tenants", "--hide-gpus", "1"}, `--hide-gpus and --break: they go with the story pipeline`},
 		{[]string{"--story", "fairy"}, `--story fairy: expected pipeline, tenants`},

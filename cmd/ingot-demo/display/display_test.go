@@ -3,6 +3,7 @@ package display
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,19 @@ func TestAFrameFitsItsTerminal(t *testing.T) {
 				t.Errorf("%v: a line of %d columns: %q", size, n, l)
 			}
 		}
+	}
+}
+
+// TestANoteIsReadToItsEnd: a refusal says at its end what is allowed.
+func TestANoteIsReadToItsEnd(t *testing.T) {
+	note := "  40.1s  resourceclaims is forbidden: " + strings.Repeat("for some reason ", 8) + "may name only these DeviceClasses: research-ai-mig-1g"
+	lines := Render(Frame{Notes: []string{"   1.0s  short", note, "   2.0s  " + strings.Repeat("x", 150)}}, 120, 40)
+	text := strings.Join(strings.Fields(strings.Join(lines, " ")), " ")
+	if !strings.Contains(text, strings.Join(strings.Fields(note), " ")) {
+		t.Errorf("the note is cut:\n%s", strings.Join(lines, "\n"))
+	}
+	if !slices.Contains(lines, "         "+strings.Repeat("x", 39)) {
+		t.Errorf("a word that is longer than a line:\n%s", strings.Join(lines, "\n"))
 	}
 }
 

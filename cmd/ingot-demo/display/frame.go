@@ -32,7 +32,7 @@ type Frame struct {
 	Rows    []Row
 	// Rollouts has a line for each Rollout that is active or stopped.
 	Rollouts []string
-	// Notes are the notes, oldest first. The newest ones are drawn.
+	// Notes are the notes, oldest first. The newest ones are drawn, each in as many lines as it needs.
 	Notes []string
 }
 
@@ -51,7 +51,8 @@ func Render(f Frame, width, height int) []string {
 	lines := []string{bold + clip(fmt.Sprintf("Ingot demo  %5.1fs  %s", f.Elapsed.Seconds(), f.Title), width) + reset, ""}
 	head := fmt.Sprintf("%-10s %-15s %-5s %-16s %-13s %s", "SERVER", "HOST", "POWER", "MACHINE", "PHASE", "REASON, AND WHAT IT WAITS FOR")
 	lines = append(lines, dim+clip(head, width)+reset)
-	room := height - len(lines) - 1 - len(f.Rollouts) - min(len(f.Notes), 6)
+	notes := wrapAll(f.Notes, width)
+	room := height - len(lines) - 1 - len(f.Rollouts) - min(len(notes), 6)
 	for i, r := range f.Rows {
 		if i == room-1 && len(f.Rows) > room {
 			lines = append(lines, dim+fmt.Sprintf("... and %d more servers", len(f.Rows)-i)+reset)
@@ -63,10 +64,33 @@ func Render(f Frame, width, height int) []string {
 	for _, r := range f.Rollouts {
 		lines = append(lines, yellow+clip(r, width)+reset)
 	}
-	for _, n := range f.Notes[max(0, len(f.Notes)-max(0, height-len(lines))):] {
-		lines = append(lines, clip(n, width))
-	}
+	lines = append(lines, notes[max(0, len(notes)-max(0, height-len(lines))):]...)
 	return lines[:min(len(lines), height)]
+}
+
+// noteIndent is the number of columns before the text of a note: its time.
+const noteIndent = 9
+
+// wrapAll breaks notes into lines of at most width columns, between words where that is possible. The point of a message is often at its end.
+func wrapAll(notes []string, width int) []string {
+	var lines []string
+	indent := min(noteIndent, width/2)
+	for _, note := range notes {
+		rest := []rune(note)
+		for len(rest) > width {
+			at := width
+			for at > indent && rest[at] != ' ' {
+				at--
+			}
+			if at <= indent {
+				at = width
+			}
+			lines = append(lines, strings.TrimRight(string(rest[:at]), " "))
+			rest = []rune(strings.Repeat(" ", indent) + strings.TrimLeft(string(rest[at:]), " "))
+		}
+		lines = append(lines, string(rest))
+	}
+	return lines
 }
 
 func (r Row) draw(width int) string {

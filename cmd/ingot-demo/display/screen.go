@@ -29,7 +29,7 @@ type Screen struct {
 // NewScreen returns a Screen that writes to out: redrawn in place when out is a terminal and plain is false.
 func NewScreen(out io.Writer, plain bool) *Screen {
 	s := &Screen{out: out, started: time.Now()}
-	if f, ok := out.(*os.File); ok && !plain && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
+	if f, ok := out.(interface{ Fd() uintptr }); ok && !plain && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
 		s.live, s.fd = true, int(f.Fd())
 		fmt.Fprint(out, "\x1b[?25l\x1b[2J")
 	}

@@ -108,7 +108,7 @@ func (d *demo) awaitRunning(ctx context.Context, namespace, name string) (*corev
 // showClaims shows who holds what.
 func (d *demo) showClaims(ctx context.Context) error {
 	cluster := d.fleet.tenants[0]
-	return d.showTable(ctx, "claims", cluster.Name, "-n", cluster.Namespace, "--shared-kubeconfig", d.env.Tenant.KubeconfigPath())
+	return d.showTable(ctx, claimColumns, "claims", cluster.Name, "-n", cluster.Namespace, "--shared-kubeconfig", d.env.Tenant.KubeconfigPath())
 }
 
 // attempt is something that a tenant is not entitled to.
@@ -189,7 +189,7 @@ func (d *demo) exceedQuota(ctx context.Context) error {
 	}
 	isShown := strings.HasSuffix(line, " 1")
 	d.assert(isShown, unless(isShown, "the metric is "+line), "the metric shows it: %s", line)
-	return nil
+	return d.showEntitlements(ctx)
 }
 
 // awaitWait waits until the Entitlement of research says that something waits for the reason; nil: it does not.
@@ -278,5 +278,8 @@ func (d *demo) takeClassAway(ctx context.Context) error {
 	}
 	goesOn := pod.Status.Phase == corev1.PodRunning && held
 	d.assert(goesOn, unless(goesOn, fmt.Sprintf("pod %s is %s, and its claim has devices: %v", pod.Name, pod.Status.Phase, held)), "what runs keeps its devices")
-	return d.showClaims(ctx)
+	if err := d.showClaims(ctx); err != nil {
+		return err
+	}
+	return d.showEntitlements(ctx)
 }

@@ -20,8 +20,8 @@ const DefaultSpeed = 60
 type Options struct {
 	// Story is the name of what is shown, one of stories; empty: the pipeline.
 	Story string
-	// Servers is the number of servers in the rack; 0: that of the story.
-	Servers int
+	// Servers is the number of servers in the rack; nil: that of the story.
+	Servers *int
 	// Speed is how many times faster than real servers the simulated ones are.
 	Speed float64
 	// Keep leaves everything running at the end, until Ctrl-C.
@@ -70,7 +70,7 @@ func (o Options) validateStory() error {
 	case story.read == nil:
 		return fmt.Errorf("--story %s: expected %s", o.Story, strings.Join(slices.Sorted(maps.Keys(stories())), ", "))
 	case o.servers() < story.fewest || o.servers() > 64:
-		return fmt.Errorf("--servers %d: expected %d to 64: %s", o.Servers, story.fewest, story.why)
+		return fmt.Errorf("--servers %d: expected %d to 64: %s", o.servers(), story.fewest, story.why)
 	case cmp.Or(o.Story, DefaultStory) != DefaultStory && (o.HideGPUs != 0 || o.Break != ""):
 		return fmt.Errorf("--hide-gpus and --break: they go with the story %s", DefaultStory)
 	}
@@ -90,7 +90,12 @@ const useMIG = "mig"
 func (o Options) wholeGPUServers() int { return o.servers() - migServers - draServers }
 
 // servers returns the number of servers.
-func (o Options) servers() int { return cmp.Or(o.Servers, o.story().servers) }
+func (o Options) servers() int {
+	if o.Servers != nil {
+		return *o.Servers
+	}
+	return o.story().servers
+}
 
 // serverSpecs returns the servers of the rack: H100 servers for whole GPUs, H100 servers for MIG, H200 servers for DRA. The last one of the
 // first kind loses a GPU at every boot, and so do as many as HideGPUs says.

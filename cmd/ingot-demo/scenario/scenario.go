@@ -107,9 +107,8 @@ func (d *demo) printSummary(ctx context.Context) error {
 	}
 	fmt.Fprintf(d.options.Out, "\n%d servers in %.0f s\n\n%s", d.options.servers(), d.screen.Elapsed().Seconds(), display.Summary(slices.Collect(maps.Values(d.durations)), d.apiCosts(), d.assertions))
 	if d.options.Keep {
-		fmt.Fprintf(d.options.Out, "\neverything keeps running until Ctrl-C:\n\n  # Ingot: ingot machines; ingot rollout status; kubectl get bmh -A\n  export KUBECONFIG=%s\n", d.env.Management.KubeconfigPath())
-		for _, tenant := range d.env.Tenants {
-			fmt.Fprintf(d.options.Out, "  # tenant %s: kubectl get nodes,resourceslices\n  export KUBECONFIG=%s\n", tenant.Name, tenant.Cluster.KubeconfigPath())
+		if err := d.printKubeconfigs(); err != nil {
+			return err
 		}
 		<-ctx.Done()
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot-demo/observation"
+	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 	"github.com/ingot-dev/ingot/controllers/step"
 	"github.com/ingot-dev/ingot/test/rack"
 )
@@ -135,23 +136,66 @@ func (d *demo) checkEntitlements(ctx context.Context) error {
 			}
 		}
 	}
-	if err := d.showTable(ctx, "entitlements", "-n", d.fleet.firstPool().Namespace); err != nil {
+	if err := d.showEntitlements(ctx); err != nil {
 		return err
 	}
 	d.assert(isReady, detail, "both Entitlements are enforced in the shared cluster, and their classes select devices of admitted nodes")
 	return nil
 }
 
-// showTable runs a command of the program ingot, and shows the lines of its output.
-func (d *demo) showTable(ctx context.Context, args ...string) error {
+// entitlementColumns and claimColumns are what fits on a terminal of 120 columns. The commands print more.
+var (
+	entitlementColumns = []string{"TENANT", "CLASS", "GIVES", "ENTITLED", "ALLOCATED", "WAITS", "PROBLEM"}
+	claimColumns       = []string{"TENANT", "CLAIM", "CLASS", "DEVICES", "NODE", "HOST"}
+)
+
+// showEntitlements shows what the tenants may ask for, have and wait for.
+func (d *demo) showEntitlements(ctx context.Context) error {
+	return d.showTable(ctx, entitlementColumns, "entitlements", "-n", d.fleet.firstPool().Namespace)
+}
+
+// showTable runs a command of the program ingot, and shows some columns of the table that it prints.
+func (d *demo) showTable(ctx context.Context, columns []string, args ...string) error {
 	said, err := d.ingot(ctx, args...)
 	if err != nil {
 		return err
 	}
-	for _, line := range strings.Split(said, "\n") {
+	for _, line := range strings.Split(withColumns(said, columns...), "\n") {
 		d.screen.Note("%s", line)
 	}
 	return nil
+}
+
+// gap is what a table has between two columns.
+const gap = "   "
+
+// withColumns returns a table with the columns that have these heads, in their order. A line before the table is left as it is.
+func withColumns(table string, heads ...string) string {
+	var starts []int
+	var rows [][]string
+	var out strings.Builder
+	for line := range strings.SplitSeq(table, "\n") {
+		cells := []rune(line)
+		if starts == nil && !strings.HasPrefix(line, heads[0]) && !strings.Contains(line, gap+heads[0]+gap) {
+			out.WriteString(line + "\n")
+			continue
+		}
+		if starts == nil {
+			for _, head := range heads {
+				starts = append(starts, len([]rune((gap + line + gap)[:strings.Index(gap+line+gap, gap+head+gap)])))
+			}
+		}
+		var row []string
+		for _, start := range starts {
+			cell, _, _ := strings.Cut(string(cells[min(start, len(cells)):]), gap)
+			row = append(row, strings.TrimRight(cell, " "))
+		}
+		rows = append(rows, row)
+	}
+	if err := cli.WriteTable(&out, rows); err != nil {
+		return table
+	}
+	return strings.TrimSuffix(out.String(), "\n")
 }
 
 // describe returns the kind and the name of an object.

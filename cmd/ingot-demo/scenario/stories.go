@@ -27,6 +27,10 @@ type story struct {
 	// specs returns the servers of the rack, and isMIG which of them are for MIG.
 	specs func(Options) ([]rack.ServerSpec, error)
 	isMIG func(Options, int) bool
+	// hints are commands to look around with at the end, with SHARED for the kubeconfig of the first cluster that nodes join.
+	hints string
+	// users are those of the first cluster that nodes join who get a kubeconfig each, with which one can try what they may.
+	users []string
 	// steps run in this order.
 	steps []func(*demo, context.Context) error
 }
@@ -37,7 +41,7 @@ func stories() map[string]story {
 		DefaultStory: {
 			folder: "config/samples", read: environment.ReadSamples, clusters: "those of two tenants", gpus: "8 x H100 or H200",
 			servers: 8, fewest: 6, why: "two for MIG, two for DRA, one that is pinned and released, one that loses a GPU; further ones are the first pool's",
-			specs: serverSpecs, isMIG: Options.isMIG,
+			specs: serverSpecs, isMIG: Options.isMIG, hints: "ingot machines; ingot rollout status; kubectl get bmh -A",
 			steps: []func(*demo, context.Context) error{
 				(*demo).startClusters, (*demo).applySamples, (*demo).registerServers, (*demo).refuseImpossibleLayout, (*demo).orderMachines, (*demo).awaitAdmission,
 				(*demo).checkOpenGate, (*demo).checkDefectiveServer, (*demo).repairServer, (*demo).rollOut, (*demo).rollOutBadImage, (*demo).rollBack, (*demo).releaseMachine,
@@ -47,6 +51,7 @@ func stories() map[string]story {
 			folder: "config/samples/sharing", read: environment.ReadSharingSamples, clusters: "one that two tenants share", gpus: "8 x A100",
 			servers: 2, fewest: 2, why: "one for whole GPUs and one for MIG",
 			specs: sharingServers, isMIG: Options.isSliced,
+			hints: "ingot entitlements; ingot claims gpus -n shared --shared-kubeconfig SHARED; ingot machines", users: []string{legal, research},
 			steps: []func(*demo, context.Context) error{
 				(*demo).startClusters, (*demo).applySamples, (*demo).prepareTenants, (*demo).registerServers, (*demo).fillPools, (*demo).checkEntitlements,
 				(*demo).runTenants, (*demo).refuseTenant, (*demo).exceedQuota, (*demo).takeClassAway,
