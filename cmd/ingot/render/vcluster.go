@@ -39,33 +39,15 @@ func runVCluster(cmd *cobra.Command, opts options) error {
 // vclusterValuesOf returns the values of the virtual cluster of a tenant, and what to know of them. Of a TenantCluster only one that joins by vcluster is a
 // virtual cluster.
 func vclusterValuesOf(files offline.Files, name string) (values object, note string, err error) {
-	var entitlements, clusters []offline.Manifest
-	var virtual []string
-	for _, m := range manifestsOf(files, "Entitlement") {
-		if m.StringField("spec", "tenant") == name {
-			entitlements = append(entitlements, m)
-		}
-	}
-	for _, m := range manifestsOf(files, "TenantCluster") {
-		if m.Name() != name {
-			continue
-		}
-		clusters = append(clusters, m)
-		method, err := joinMethod(m)
-		if err != nil {
-			return nil, "", err
-		}
-		if method == v1alpha1.JoinVCluster {
-			virtual = append(virtual, m.String())
-		}
+	entitlements := manifestsWith(files, "Entitlement", name, "spec", "tenant")
+	clusters := manifestsWith(files, "TenantCluster", name, "metadata", "name")
+	virtual, err := virtualClusters(clusters)
+	if err != nil {
+		return nil, "", err
 	}
 	switch {
 	case len(entitlements) > 0 && len(virtual) > 0:
-		var names []string
-		for _, m := range entitlements {
-			names = append(names, m.String())
-		}
-		return nil, "", &offline.AmbiguousError{Kind: "tenant or TenantCluster " + name, Names: append(names, virtual...), Flag: "-f"}
+		return nil, "", &offline.AmbiguousError{Kind: "tenant or TenantCluster " + name, Names: names(append(entitlements, virtual...)), Flag: "-f"}
 	case len(entitlements) > 0:
 		label, err := tenantLabel(entitlements, name)
 		return sharedNodes(label, name), "the DeviceClasses of the tenant are synced, and claims go to the shared cluster, which schedules the pods; syncing of DRA is a paid feature of vCluster", err
@@ -74,24 +56,49 @@ func vclusterValuesOf(files offline.Files, name string) (values object, note str
 	case len(clusters) > 0:
 		return nil, "", notVirtual(files, clusters[0])
 	}
-	names := fieldValues(files, "Entitlement", "spec", "tenant")
-	for i := range names {
-		names[i] = "tenant " + names[i]
+	var seen []string
+	for _, tenant := range fieldValues(files, "Entitlement", "spec", "tenant") {
+		seen = append(seen, "tenant "+tenant)
 	}
 	for _, cluster := range fieldValues(files, "TenantCluster", "metadata", "name") {
-		names = append(names, "TenantCluster "+cluster)
+		seen = append(seen, "TenantCluster "+cluster)
 	}
-	return nil, "", &offline.MissingError{Kind: "Entitlement of tenant, or TenantCluster,", Name: name, Names: names, Files: files.Names}
+	return nil, "", &offline.MissingError{Kind: "Entitlement of tenant, or TenantCluster,", Name: name, Names: seen, Files: files.Names}
 }
 
-func manifestsOf(files offline.Files, kind string) []offline.Manifest {
+// manifestsWith returns the objects of a kind whose field has the value.
+func manifestsWith(files offline.Files, kind, value string, field ...string) []offline.Manifest {
 	var out []offline.Manifest
 	for _, m := range files.Manifests {
-		if m.Kind() == kind && m.APIVersion() == v1alpha1.GroupVersion.String() {
+		if m.Kind() == kind && m.APIVersion() == v1alpha1.GroupVersion.String() && m.StringField(field...) == value {
 			out = append(out, m)
 		}
 	}
 	return out
+}
+
+// names returns the kinds and names of objects.
+func names(manifests []offline.Manifest) []string {
+	var out []string
+	for _, m := range manifests {
+		out = append(out, m.String())
+	}
+	return out
+}
+
+// virtualClusters returns those of the TenantClusters that nodes join by vcluster.
+func virtualClusters(clusters []offline.Manifest) ([]offline.Manifest, error) {
+	var out []offline.Manifest
+	for _, m := range clusters {
+		method, err := joinMethod(m)
+		if err != nil {
+			return nil, err
+		}
+		if method == v1alpha1.JoinVCluster {
+			out = append(out, m)
+		}
+	}
+	return out, nil
 }
 
 // joinMethod returns the way in which nodes join a TenantCluster.
@@ -110,9 +117,8 @@ func notVirtual(files offline.Files, cluster offline.Manifest) error {
 		return err
 	}
 	var tenants []string
-	for _, m := range manifestsOf(files, "Entitlement") {
-		tenant := m.StringField("spec", "tenant")
-		if m.Namespace() == cluster.Namespace() && m.StringField("spec", "tenantClusterRef", "name") == cluster.Name() && !slices.Contains(tenants, tenant) {
+	for _, m := range manifestsWith(files, "Entitlement", cluster.Name(), "spec", "tenantClusterRef", "name") {
+		if tenant := m.StringField("spec", "tenant"); m.Namespace() == cluster.Namespace() && !slices.Contains(tenants, tenant) {
 			tenants = append(tenants, tenant)
 		}
 	}

@@ -139,15 +139,8 @@ func (s session) readHolders(ctx context.Context, r *v1alpha1.Rollout) ([]holder
 	if err != nil {
 		return nil, err
 	}
-	var clusters []v1alpha1.TenantCluster
-	for _, key := range tenants {
-		cluster, err := claims.ReadTenantCluster(ctx, s.client, key)
-		if err != nil {
-			return nil, err
-		}
-		clusters = append(clusters, cluster)
-	}
-	if clusters, err = shared.Match(ctx, s.notes, clusters); err != nil {
+	clusters, err := s.readClusters(ctx, shared, tenants)
+	if err != nil {
 		return nil, err
 	}
 	held, err := shared.List(ctx, metav1.NamespaceAll)
@@ -167,6 +160,19 @@ func (s session) readHolders(ctx context.Context, r *v1alpha1.Rollout) ([]holder
 	}
 	slices.SortStableFunc(holders, func(a, b holder) int { return strings.Compare(b.Stage, a.Stage) })
 	return holders, nil
+}
+
+// readClusters reads TenantClusters, and returns those of them that are the shared cluster.
+func (s session) readClusters(ctx context.Context, shared claims.Shared, tenants []types.NamespacedName) ([]v1alpha1.TenantCluster, error) {
+	var all []v1alpha1.TenantCluster
+	for _, key := range tenants {
+		cluster, err := claims.ReadTenantCluster(ctx, s.client, key)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, cluster)
+	}
+	return shared.Match(ctx, s.notes, all)
 }
 
 // readStages returns the stage of each Machine that a Rollout moves and that has a node, and their TenantClusters.
