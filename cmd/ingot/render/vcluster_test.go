@@ -54,6 +54,11 @@ func TestTheValuesOfAVirtualClusterFollowFromTheTenant(t *testing.T) {
 			name: "a tenant and another cluster of one name", args: []string{"-f", "-", "--tenant", "own"}, stdin: strings.ReplaceAll(ownNodes, "vcluster", "kubeadm") + "---\n" + ownTenant,
 			stdout: "          gpu.platform/tenant: own\n", stderr: "shared cluster, which schedules the pods",
 		},
+		{
+			name: "the tenant of a cluster of that name elsewhere", args: []string{"-f", "-", "--tenant", "own"}, status: cli.ExitFailed,
+			stdin:  strings.ReplaceAll(ownNodes, "vcluster", "kubeadm") + "---\n" + strings.NewReplacer("tenant: own", "tenant: a", "{name: s}", "{name: own}").Replace(ownTenant),
+			stderr: "TenantCluster own joins by kubeadm, not by vcluster: expected the tenant",
+		},
 		{name: "with a NodeType", args: []string{"-f", samples + "/sharing", "--tenant", "legal-ai", "--nodetype", "a100"}, status: cli.ExitUsage, stderr: "neither --nodetype, --machine"},
 		{
 			name: "a label of its own", args: []string{"-f", "-", "--tenant", "a"},
