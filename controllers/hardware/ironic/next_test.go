@@ -186,7 +186,7 @@ func TestAProtectedNodeIsTouchedByNoRollAndNoRelease(t *testing.T) {
 			}
 		}
 	}
-	n.record.work, n.record.from = workInstall, "t1"
+	n.record.work, n.record.from, n.record.outcome = workInstall, "t1", outcomeDone
 	if next := nextAction(n, newTestCall(7, workInstall)); next.kind != actionWait {
 		t.Errorf("a node that was protected after its install: %+v", next)
 	}
