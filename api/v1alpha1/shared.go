@@ -90,7 +90,8 @@ const (
 	// has not requested it to be on since.
 	AnnotationPowerOff = "ingot.dev/power-off"
 	// AnnotationLastErase on a BareMetalHost of a metal3 provider is which erase (None or Metadata) ran when its last installation was removed. It is
-	// absent where nobody knows. While there is an installation it is absent too, or it is None still because something earlier was not erased.
+	// absent where nobody knows, and while an installation that has succeeded is there. Until it has, it is the erase that runs when it fails, or None still
+	// because something earlier was not erased.
 	AnnotationLastErase = "ingot.dev/last-erase"
 	// AnnotationCleaningMode on a BareMetalHost of a metal3 provider is the spec.automatedCleaningMode that it gets back when a roll has ended or, where its
 	// NodeProvider asks for no erase, when the host is returned.

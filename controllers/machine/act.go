@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +22,6 @@ import (
 	"github.com/ingot-dev/ingot/cloudinit"
 	"github.com/ingot-dev/ingot/controllers/machine/documents"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
-	"github.com/ingot-dev/ingot/controllers/plan/placement"
 )
 
 // effects maps each action of lifecycle.Plan to the method that carries it out.
@@ -108,49 +106,8 @@ func (r *Reconciler) claimHost(ctx context.Context, obs *observation, _ lifecycl
 	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
 		h.Spec.ConsumerRef = claimRef(obs.machine)
 		if !obs.facts.Provider.HasRecords {
-			metav1.SetMetaDataAnnotation(&h.ObjectMeta, placement.AnnotationLastTenant, tenantKey(obs.machine).String())
-			metav1.SetMetaDataAnnotation(&h.ObjectMeta, placement.AnnotationLastTenantSince, r.Clock.Now().UTC().Format(time.RFC3339))
-			setClusterUID(h, obs.facts.Tenant.ClusterUID)
 			lifecycle.PassOnErase(h, obs.erasePolicy())
 		}
-	})
-}
-
-// setClusterUID writes which cluster the tenant of a metal3 host is. One that is not known removes what an earlier tenant's claim wrote.
-func setClusterUID(h *metal3.BareMetalHost, cluster types.UID) {
-	delete(h.Annotations, placement.AnnotationLastTenantClusterUID)
-	if cluster != "" {
-		metav1.SetMetaDataAnnotation(&h.ObjectMeta, placement.AnnotationLastTenantClusterUID, string(cluster))
-	}
-}
-
-func (r *Reconciler) returnHost(ctx context.Context, obs *observation, a lifecycle.Action) error {
-	if err := r.freeHost(ctx, obs.host, a.RemainingNode); err != nil {
-		return err
-	}
-	if obs.record == nil && obs.facts.Provider.Erase != v1alpha1.EraseNone && obs.host.Annotations[v1alpha1.AnnotationLastErase] == string(v1alpha1.EraseNone) {
-		r.Recorder.Eventf(obs.host, nil, corev1.EventTypeWarning, v1alpha1.ReasonEraseNotProven, string(a.Kind),
-			"was returned without an erase, although its NodeProvider asks for one: only its last tenant gets it; kubectl ingot hosts says what other tenants need")
-	}
-	return nil
-}
-
-// freeHost removes the claim of a host, and writes down the Node that may be left, if one is given.
-func (r *Reconciler) freeHost(ctx context.Context, host *metal3.BareMetalHost, remaining *v1alpha1.ReleasedNode) error {
-	named := host.ObjectMeta.DeepCopy()
-	if remaining != nil {
-		// Before the claim is removed. Otherwise: the host is free, and nothing is left that would write down the Node again.
-		if err := v1alpha1.AddRemainingNode(named, *remaining); err != nil {
-			return err
-		}
-	}
-	return r.patchHost(ctx, host, func(h *metal3.BareMetalHost) {
-		h.Annotations = named.Annotations
-		lifecycle.WithdrawPowerOff(h)
-		lifecycle.EndErase(h)
-		h.Spec.ConsumerRef = nil
-		delete(h.Annotations, v1alpha1.AnnotationRelease)
-		delete(h.Annotations, v1alpha1.AnnotationInstallation)
 	})
 }
 
@@ -187,9 +144,11 @@ func (r *Reconciler) requestInstall(ctx context.Context, obs *observation, a lif
 		return err
 	}
 	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
+		if obs.isServed() {
+			r.beginServedInstallation(h, obs)
+		}
 		note(h)
 		lifecycle.WithdrawPowerOff(h)
-		lifecycle.ForgetErase(h)
 		h.Spec.Image, h.Spec.Online = obs.hostImage(), true
 		h.Spec.UserData, h.Spec.NetworkData, h.Spec.MetaData = ref(rendered.UserData), ref(rendered.NetworkData), ref(rendered.MetaData)
 	})
@@ -214,11 +173,11 @@ func (r *Reconciler) powerOff(ctx context.Context, obs *observation, _ lifecycle
 	}
 	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
 		note(h)
-		if obs.facts.Provider.HasRecords || obs.record != nil {
-			h.Spec.Online = false
+		if obs.isServed() {
+			lifecycle.RequestPowerOff(h, obs.machine.ClaimUID())
 			return
 		}
-		lifecycle.RequestPowerOff(h, obs.machine.ClaimUID())
+		h.Spec.Online = false
 	})
 }
 

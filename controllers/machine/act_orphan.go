@@ -99,8 +99,12 @@ func (r *Reconciler) settleClaim(ctx context.Context, machine, name types.Namesp
 	if err != nil {
 		return "", err
 	}
+	obs := &observation{host: host, record: record, secret: secret}
+	if obs.provider, err = r.providerOfNamespace(ctx, host.Namespace); err != nil {
+		return "", err
+	}
 	action := lifecycle.PlanOrphan(claim)
-	if err := r.actOnClaim(ctx, &observation{host: host, record: record, secret: secret}, action); err != nil {
+	if err := r.actOnClaim(ctx, obs, action); err != nil {
 		return "", fmt.Errorf("%s of host %s, whose Machine %s is gone: %w", action.Kind, name, machine, err)
 	}
 	return action.Kind, nil
@@ -136,15 +140,11 @@ func (r *Reconciler) actOnClaim(ctx context.Context, obs *observation, a lifecyc
 	case lifecycle.WriteClaimRecord:
 		return r.writeHostRecord(ctx, obs, lifecycle.Action{Record: a.Record})
 	case lifecycle.DeprovisionOrphan:
-		var err error
-		if obs.provider, err = r.providerOfNamespace(ctx, obs.host.Namespace); err != nil {
-			return err
-		}
 		return r.deprovision(ctx, obs, none)
 	case lifecycle.DeleteOrphanSecret:
 		return r.deleteClaimSecret(ctx, obs, none)
 	case lifecycle.FreeOrphan:
-		return r.freeHost(ctx, obs.host, a.RemainingNode)
+		return r.freeHost(ctx, obs, string(a.Kind), a.RemainingNode)
 	}
 	return nil
 }

@@ -219,7 +219,7 @@ func (r *Reconciler) recordInstallation(ctx context.Context, obs *observation, a
 	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
 		note(h)
 		if !obs.facts.Provider.HasRecords {
-			lifecycle.PassOnErase(h, obs.erasePolicy())
+			lifecycle.EndInstallation(h, obs.erasePolicy())
 		}
 		if a.ClusterUID != "" {
 			setClusterUID(h, a.ClusterUID)

@@ -49,7 +49,7 @@ func TestAMetal3HostGoesBackToItsTenantWhileTheClusterIsNotKnown(t *testing.T) {
 	}
 	r.start()
 	r.addMachine("a")
-	management.Eventually(t, "the host that this TenantCluster had is claimed", func() bool { return r.bareHost("server-01").Spec.ConsumerRef != nil })
+	management.Eventually(t, "the host that this TenantCluster had is installed", func() bool { return r.bareHost("server-01").Spec.Image != nil })
 	h := r.bareHost("server-01")
 	if _, err := time.Parse(time.RFC3339, h.Annotations[placement.AnnotationLastTenantSince]); err != nil {
 		t.Error(err)

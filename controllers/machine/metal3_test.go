@@ -175,10 +175,12 @@ func (r *metal3Rig) deleteMachine() {
 	}
 }
 
-// release deletes the Machine and waits until it is gone.
+// release deletes the Machine, unless it is deleted already, and waits until it is gone.
 func (r *metal3Rig) release() {
 	r.t.Helper()
-	r.deleteMachine()
+	if r.machine(r.namespace).DeletionTimestamp == nil {
+		r.deleteMachine()
+	}
 	r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
 }
 
@@ -252,44 +254,6 @@ func TestAPowerOffIsConfirmedOnlyByAStatusThatIsNewer(t *testing.T) {
 		}
 		r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
 	})
-}
-
-// failInstallation brings a Machine to a host whose installation has failed as often as its operator tries it. The host is available then, and its
-// error stays.
-func (r *metal3Rig) failInstallation() {
-	r.t.Helper()
-	r.servers["server-00"].Fail(baremetaloperator.Deploying, -1)
-	r.start()
-	r.addMachine(r.namespace)
-	r.until("the operator has given up", func() bool {
-		s := r.bareHost("server-00").Status
-		return s.Provisioning.State == metal3.StateAvailable && s.ErrorType == metal3.ProvisioningError
-	})
-	r.servers["server-00"].Fail(baremetaloperator.Deploying, 0)
-}
-
-func TestAHostWhoseInstallationFailedTakesTheCorrectedImage(t *testing.T) {
-	forEachRelease(t, func(t *testing.T, r *metal3Rig) {
-		next := r.addRevision(2, "1.37.0")
-		r.failInstallation()
-		r.want(r.namespace, next)
-		r.join()
-		if url := r.servers["server-00"].Disk().URL; !strings.HasSuffix(url, "image-2.raw.zst") {
-			t.Errorf("the server has %s", url)
-		}
-	})
-}
-
-// TestAHostWhoseInstallationFailedIsReleasedAndClaimedAgain has the operator that gives up. One without conditions tries for ever.
-func TestAHostWhoseInstallationFailedIsReleasedAndClaimedAgain(t *testing.T) {
-	r := newMetal3Rig(t, true)
-	r.failInstallation()
-	r.release()
-	if h := r.bareHost("server-00"); h.Spec.ConsumerRef != nil || h.Status.ErrorType != metal3.ProvisioningError {
-		t.Errorf("the host is %v's and has the error %q", h.Spec.ConsumerRef, h.Status.ErrorType)
-	}
-	r.addMachine(r.namespace)
-	r.join()
 }
 
 // TestAnAvailableHostThatIsOnIsClaimed takes a host of a site that keeps its hosts online, and not one that is never powered off.

@@ -30,17 +30,26 @@ func (r *metal3Rig) setErase(policy v1alpha1.ErasePolicy) {
 	}
 }
 
+// hostEvents returns what the events about the host say for that reason.
+func (r *metal3Rig) hostEvents(name, reason string) []string {
+	r.t.Helper()
+	events, notes := &eventsv1.EventList{}, []string(nil)
+	if err := server.Client.List(r.t.Context(), events, client.InNamespace(r.namespace)); err != nil {
+		r.t.Fatal(err)
+	}
+	for _, e := range events.Items {
+		if e.Regarding.Kind == "BareMetalHost" && e.Regarding.Name == name && e.Reason == reason {
+			notes = append(notes, e.Note)
+		}
+	}
+	return notes
+}
+
 // awaitHostEvent waits for an event about the host.
 func (r *metal3Rig) awaitHostEvent(name, reason, says string) {
 	r.t.Helper()
 	management.Eventually(r.t, "an event about the host says "+reason, func() bool {
-		events := &eventsv1.EventList{}
-		if err := server.Client.List(r.t.Context(), events, client.InNamespace(r.namespace)); err != nil {
-			r.t.Fatal(err)
-		}
-		return slices.ContainsFunc(events.Items, func(e eventsv1.Event) bool {
-			return e.Regarding.Kind == "BareMetalHost" && e.Regarding.Name == name && e.Reason == reason && strings.Contains(e.Note, says)
-		})
+		return slices.ContainsFunc(r.hostEvents(name, reason), func(note string) bool { return strings.Contains(note, says) })
 	})
 }
 
@@ -62,6 +71,51 @@ func TestTheEraseOfTheProviderIsPassedOnAndWrittenDown(t *testing.T) {
 	management.Eventually(t, "the host is passed over", func() bool {
 		return strings.Contains(r.condition(r.namespace, v1alpha1.ConditionClaimed).Message, "1 not erased since another tenant")
 	})
+}
+
+// TestAHostOfWhichNobodyKnowsHowItWasCleanedIsReturnedWithAWarning has a person remove what was written down.
+func TestAHostOfWhichNobodyKnowsHowItWasCleanedIsReturnedWithAWarning(t *testing.T) {
+	r := newMetal3Rig(t, true)
+	r.ready()
+	r.deleteMachine()
+	management.Eventually(t, "the host is to be powered off", func() bool { return !r.bareHost("server-00").Spec.Online })
+	for r.bareHost("server-00").Spec.Image != nil {
+		r.look("server-00")
+	}
+	r.annotate("server-00", v1alpha1.AnnotationLastErase, nil)
+	r.release()
+	r.awaitHostEvent("server-00", v1alpha1.ReasonEraseNotProven, "nothing says that it was erased")
+}
+
+// TestAHostOnWhichNothingWasRequestedIsAsItWas deletes a Machine that waits for a Secret of its node. The tenant before has the host still, with its erase.
+func TestAHostOnWhichNothingWasRequestedIsAsItWas(t *testing.T) {
+	r := newMetal3Rig(t, true)
+	r.setErase(v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseMetadata, AllowMetadataBetweenTenants: true})
+	r.annotate("server-00", placement.AnnotationLastTenant, "other/other")
+	r.annotate("server-00", v1alpha1.AnnotationLastErase, "Metadata")
+	r.start()
+	server.Create(t, &v1alpha1.Machine{ObjectMeta: r.meta(r.namespace), Spec: v1alpha1.MachineSpec{
+		NodeTypeRef: v1alpha1.LocalReference{Name: r.namespace}, TenantClusterRef: v1alpha1.LocalReference{Name: "research"}, Revision: r.addRevision(2, "1.37.0", licensed),
+	}})
+	r.untilPhase(v1alpha1.MachineProvisioning)
+	r.release()
+	if a := r.bareHost("server-00").Annotations; a[placement.AnnotationLastTenant] != "other/other" || a[v1alpha1.AnnotationLastErase] != "Metadata" {
+		t.Errorf("the host is returned with the annotations %v", a)
+	}
+}
+
+// TestAnInstallationThatFailsIsCleanedAsThePolicySays has one that asks for no erase. It is passed on with the claim.
+func TestAnInstallationThatFailsIsCleanedAsThePolicySays(t *testing.T) {
+	r := newMetal3Rig(t, true)
+	r.setErase(v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseNone})
+	r.failInstallation()
+	if got := r.servers["server-00"].History(); len(got) == 0 || got[len(got)-1] != "clean disabled" {
+		t.Errorf("the disk went through %v", got)
+	}
+	r.release()
+	if h := r.bareHost("server-00"); h.Spec.AutomatedCleaningMode != metal3.CleaningModeMetadata || h.Annotations[v1alpha1.AnnotationLastErase] != "None" {
+		t.Errorf("the host is returned with the cleaning mode %s and the last erase %q", h.Spec.AutomatedCleaningMode, h.Annotations[v1alpha1.AnnotationLastErase])
+	}
 }
 
 // TestAHostWhoseRollFailedIsNoOtherTenants rolls without an erase, has the next installation fail as often as it is tried, and releases the host, on which

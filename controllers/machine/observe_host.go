@@ -298,10 +298,10 @@ func lifecycleHost(h *metal3.BareMetalHost, record *v1alpha1.HostRecord, uid typ
 
 // secretAttempt returns the attempt in the name of the claim Secret; 0: the name has none.
 func (obs *observation) secretAttempt() int64 {
-	if obs.facts.Provider.HasRecords || obs.record != nil {
-		return 0
+	if obs.isServed() {
+		return obs.machine.Status.Attempt
 	}
-	return obs.machine.Status.Attempt
+	return 0
 }
 
 // observeSecret reads the claim Secret from the API server, because Secrets are not cached.

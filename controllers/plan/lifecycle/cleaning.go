@@ -52,17 +52,17 @@ func restoreCleaning(h *metal3.BareMetalHost) {
 
 // BeginErase gives a host that is released the mode of the policy, and writes down what runs now. It is called before the image is removed.
 //
-// Nothing runs on a host that is not provisioned any more: its operator has cleaned it after a failed installation, by a mode that nobody wrote
-// down. Where a roll had set the cleaning aside, that was none. It counts as none also while the installation is tried, because nothing is cleaned
-// where the installer had not begun. Without it: a roll leaves the disks as they are, its installation fails, the Machine is deleted, and another
-// tenant gets the host with the data of the node before the roll.
+// Nothing runs on a host that is not provisioned any more: its operator has cleaned it after a failed installation, by the mode that BeginInstallation
+// wrote down. That is the proof, unless the mode is another one by now. Where a roll had set the cleaning aside, nothing was cleaned. It counts as none
+// also while the installation is tried, because nothing is cleaned where the installer had not begun. Without it: a roll leaves the disks as they are,
+// its installation fails, the Machine is deleted, and another tenant gets the host with the data of the node before the roll.
 func BeginErase(h *metal3.BareMetalHost, policy *v1alpha1.ErasePolicy) {
 	wasSetAside := isCleaningSetAside(h)
 	PassOnErase(h, policy)
 	switch state := h.Status.Provisioning.State; {
 	case state == metal3.StateProvisioned, state == metal3.StateProvisioning && !wasSetAside && !isUnerased(h):
 		setLastErase(h, eraseOf(h))
-	case wasSetAside:
+	case wasSetAside, h.Annotations[v1alpha1.AnnotationLastErase] != string(eraseOf(h)):
 		setLastErase(h, v1alpha1.EraseNone)
 	}
 }
@@ -86,13 +86,26 @@ func setLastErase(h *metal3.BareMetalHost, mode v1alpha1.EraseMode) {
 	metav1.SetMetaDataAnnotation(&h.ObjectMeta, v1alpha1.AnnotationLastErase, string(mode))
 }
 
-// ForgetErase removes the proof of an erase from a host that is installed. That nothing was erased stays until an installation that has succeeded is
-// removed. Without it: a host comes back from a roll as it was, the next Machine of the same tenant claims it and is deleted before the installer has begun, nothing is
-// cleaned, and the host says that it was.
-func ForgetErase(h *metal3.BareMetalHost) {
-	if !isUnerased(h) {
-		delete(h.Annotations, v1alpha1.AnnotationLastErase)
+// BeginInstallation writes down by which mode the operator cleans the host if the installation fails. It is called with the request. isUsed is true when
+// a tenant had the disks before, this Machine's own among them.
+//
+// That nothing was erased stays until an installation has succeeded, and so does that nobody knows. Without it: a host comes back from a roll as it was,
+// the next Machine of the same tenant claims it and is deleted before the installer has begun, nothing is cleaned, and the host says that it was.
+func BeginInstallation(h *metal3.BareMetalHost, isUsed bool) {
+	_, isKnown := h.Annotations[v1alpha1.AnnotationLastErase]
+	switch {
+	case isUsed && !isKnown:
+		setLastErase(h, v1alpha1.EraseNone)
+	case !isUsed || !isUnerased(h):
+		setLastErase(h, eraseOf(h))
 	}
+}
+
+// EndInstallation gives a host whose installation has succeeded the mode of the policy, and removes what it said of erases: they say nothing about the
+// disks any more, and the whole installation is cleaned when it is removed.
+func EndInstallation(h *metal3.BareMetalHost, policy *v1alpha1.ErasePolicy) {
+	PassOnErase(h, policy)
+	delete(h.Annotations, v1alpha1.AnnotationLastErase)
 }
 
 // isUnerased reports whether the host says that its disks have what an earlier Machine left there.

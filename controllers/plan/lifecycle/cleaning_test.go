@@ -24,14 +24,22 @@ type cleanedHost struct {
 // newCleanedHost returns a host with the cleaning mode on which a node of the Machine runs.
 func newCleanedHost(t *testing.T, mode metal3.AutomatedCleaningMode, policy *v1alpha1.ErasePolicy) *cleanedHost {
 	t.Helper()
+	c := newClaimedHost(t, mode, policy)
+	BeginInstallation(c.host, false)
+	c.install()
+	EndInstallation(c.host, policy)
+	return c
+}
+
+// newClaimedHost returns a host with the cleaning mode that the Machine has claimed, and that its tenant has had before.
+func newClaimedHost(t *testing.T, mode metal3.AutomatedCleaningMode, policy *v1alpha1.ErasePolicy) *cleanedHost {
+	t.Helper()
 	h := &metal3.BareMetalHost{}
 	h.Namespace, h.Name, h.Labels = "metal", "host-0", map[string]string{"gpu-model": "h100"}
 	h.Annotations = map[string]string{placement.AnnotationLastTenant: "team/research"}
 	h.Spec.AutomatedCleaningMode, h.Spec.ConsumerRef = mode, &corev1.ObjectReference{Kind: "Machine", Name: "m0"}
 	c := &cleanedHost{t: t, host: h, f: served(t, v1alpha1.MachineReady), policy: policy}
 	PassOnErase(h, policy) // the claim
-	c.install()
-	PassOnErase(h, policy) // the end of the installation
 	return c
 }
 
@@ -49,7 +57,7 @@ func (c *cleanedHost) clean() {
 
 // requestNext asks for the image of the next attempt, and leaves the host in the state.
 func (c *cleanedHost) requestNext(state metal3.ProvisioningState) {
-	ForgetErase(c.host)
+	BeginInstallation(c.host, true)
 	c.host.Spec.Image, c.host.Spec.Online = &metal3.Image{URL: imageB.URL}, true
 	c.host.Status.Provisioning.State = state
 }
@@ -177,6 +185,55 @@ func TestWhatAnEarlierMachineLeftIsNoOtherTenantsBeforeItIsCleaned(t *testing.T)
 	}
 }
 
+// TestAHostWhoseFirstInstallationFailedIsOtherTenantsWhenItIsKnownToBeCleaned deletes the Machine of a host on which nothing was ever installed for it.
+func TestAHostWhoseFirstInstallationFailedIsOtherTenantsWhenItIsKnownToBeCleaned(t *testing.T) {
+	const metadata, disabled, none, proven = metal3.CleaningModeMetadata, metal3.CleaningModeDisabled, v1alpha1.EraseNone, v1alpha1.EraseMetadata
+	fail := func(h *cleanedHost) { h.requestNext(metal3.StateProvisioning); h.clean() }
+	for _, c := range []struct {
+		name         string
+		mode         metal3.AutomatedCleaningMode
+		before       v1alpha1.EraseMode
+		install      func(*cleanedHost)
+		want, policy v1alpha1.EraseMode
+	}{
+		{"its operator has given up", metadata, proven, fail, proven, proven},
+		{"its operator tries it again", metadata, proven, func(h *cleanedHost) { fail(h); h.requestNext(metal3.StateProvisioning) }, proven, proven},
+		{"its operator has not begun", metadata, proven, func(h *cleanedHost) { h.requestNext(metal3.StateAvailable) }, proven, proven},
+		{"and an earlier Machine of the tenant left it as it was", metadata, none, fail, none, proven},
+		{"and nobody knows how an earlier Machine of the tenant left it", metadata, "", fail, none, proven},
+		{"it is never cleaned", disabled, proven, fail, none, proven},
+		{"it was not cleaned, and would be now", disabled, proven, func(h *cleanedHost) { fail(h); h.host.Spec.AutomatedCleaningMode = metadata }, none, proven},
+		{"it was cleaned, and would not be now", metadata, proven, func(h *cleanedHost) { fail(h); h.host.Spec.AutomatedCleaningMode = disabled }, none, proven},
+		{"the policy asks for no erase", metadata, proven, fail, none, none},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newClaimedHost(t, c.mode, &v1alpha1.ErasePolicy{OnRelease: c.policy})
+			if c.before != "" {
+				setLastErase(h.host, c.before)
+			}
+			c.install(h)
+			h.f.Machine.Status.Phase = v1alpha1.MachineReleasing
+			h.release()
+			if got := h.host.Annotations[v1alpha1.AnnotationLastErase]; got != string(c.want) {
+				t.Errorf("the host says that its last erase was %q, expected %q; it was cleaned %v", got, c.want, h.cleans)
+			}
+			if wanted := c.want == proven; h.isOtherTenants() != wanted {
+				t.Errorf("another tenant gets the host: %t, expected %t", !wanted, wanted)
+			}
+		})
+	}
+}
+
+// TestAHostThatAPersonHasErasedIsNewToItsNextTenant removes the annotation of the last tenant, as the advice for such a host says.
+func TestAHostThatAPersonHasErasedIsNewToItsNextTenant(t *testing.T) {
+	h := newClaimedHost(t, metal3.CleaningModeMetadata, nil)
+	setLastErase(h.host, v1alpha1.EraseNone)
+	BeginInstallation(h.host, false)
+	if got := h.host.Annotations[v1alpha1.AnnotationLastErase]; got != string(v1alpha1.EraseMetadata) {
+		t.Errorf("a failed installation leaves it with the last erase %q", got)
+	}
+}
+
 // TestARollErasesOnlyWhereThePolicySaysSo deletes the Machine when the host is deprovisioned for its next image, and when that is installed.
 func TestARollErasesOnlyWhereThePolicySaysSo(t *testing.T) {
 	const metadata, none = v1alpha1.EraseMetadata, v1alpha1.EraseNone
@@ -209,7 +266,7 @@ func TestARollErasesOnlyWhereThePolicySaysSo(t *testing.T) {
 					erased = c.after
 					h.requestNext(metal3.StateProvisioning)
 					h.install()
-					PassOnErase(h.host, h.policy)
+					EndInstallation(h.host, h.policy)
 				}
 				h.release()
 				if got := h.host.Annotations[v1alpha1.AnnotationLastErase]; got != string(erased) || h.host.Spec.AutomatedCleaningMode != c.mode {

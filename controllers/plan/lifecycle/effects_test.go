@@ -106,11 +106,15 @@ func (w *world) act(m *machine, f Facts, h *host, observed bmh, a Action) bool {
 	case RequestInstall:
 		return w.onHost(h, observed, func() {
 			w.checkInstall(f, h, a)
-			h.live.imageURL, h.live.online, h.live.installation = f.Revision.Image.URL, true, a.Installation
 			w.changeServed(f, h, a.Kind)
+			h.live.imageURL, h.live.online, h.live.installation = f.Revision.Image.URL, true, a.Installation
 		})
 	case RecordInstallation:
-		return w.onHost(h, observed, func() { w.checkMine(f, h, a); h.live.installation = a.Installation })
+		return w.onHost(h, observed, func() {
+			w.checkMine(f, h, a)
+			h.live.installation = a.Installation
+			w.changeServed(f, h, a.Kind)
+		})
 	case Deprovision:
 		return w.onHost(h, observed, func() {
 			w.checkDeprovision(m, f, h, a)

@@ -56,7 +56,9 @@ func TestTheClusterInWhichANodeIsLeftIsNoted(t *testing.T) {
 	if nodes := a.Record.RemainingNodes; len(nodes) != 1 || nodes[0].ClusterUID != "joined" {
 		t.Errorf("an orphan's: %+v", a)
 	}
-	a = PlanOrphan(orphan(withoutRecord, releasedAs("m1"), inThePool, func(c *Claim) { c.LastTenant, c.LastTenantCluster = "team/research", "joined" }))
+	a = PlanOrphan(orphan(withoutRecord, releasedAs("m1"), inThePool, func(c *Claim) {
+		c.LastTenant, c.LastTenantCluster, c.Host.Installation = "team/research", "joined", &v1alpha1.Installation{}
+	}))
 	if n := a.RemainingNode; n == nil || n.ClusterUID != "joined" {
 		t.Errorf("an orphan's without a HostRecord: %+v", a)
 	}

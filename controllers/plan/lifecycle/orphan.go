@@ -111,9 +111,10 @@ func (c Claim) remainingNodes() []v1alpha1.ReleasedNode {
 	})
 }
 
-// releasedNode returns the Node of a Machine that is gone whose release is complete, for a host without a HostRecord.
+// releasedNode returns the Node of a Machine that is gone whose release is complete, for a host without a HostRecord. Where the Machine requested no
+// installation, the last tenant is that of an earlier one.
 func (c Claim) releasedNode() *v1alpha1.ReleasedNode {
-	if c.Host.Record != nil || !c.isReleased() || c.LastTenant == "" {
+	if c.Host.Record != nil || c.Host.Installation == nil || !c.isReleased() || c.LastTenant == "" {
 		return nil
 	}
 	return &v1alpha1.ReleasedNode{Tenant: c.LastTenant, ClusterUID: c.LastTenantCluster, Name: c.MachineName, MachineUID: c.MachineUID, Since: metav1.NewMicroTime(c.Now)}

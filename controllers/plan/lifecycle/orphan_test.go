@@ -108,4 +108,12 @@ func TestTheReleaseOfAnOrphanLeavesTheNameOfItsNode(t *testing.T) {
 	if nodes := a.Record.RemainingNodes; a.Kind != WriteClaimRecord || len(nodes) != 1 || nodes[0].Name != "one" || nodes[0].MachineUID != "m1" || nodes[0].Tenant != "team/research" {
 		t.Errorf("%+v", a)
 	}
+	served := func(c *Claim) { c.Host.Record, c.LastTenant, c.MachineName = nil, "team/research", "one" }
+	installed := func(c *Claim) { c.Host.Installation = &v1alpha1.Installation{} }
+	if a := PlanOrphan(orphan(served, releasedAs("m1"), inThePool, installed)); a.Kind != FreeOrphan || a.RemainingNode == nil || a.RemainingNode.Tenant != "team/research" {
+		t.Errorf("without a HostRecord: %+v", a)
+	}
+	if a := PlanOrphan(orphan(served, releasedAs("m1"), inThePool)); a.Kind != FreeOrphan || a.RemainingNode != nil {
+		t.Errorf("without a HostRecord, and nothing was installed for the Machine: %+v", a)
+	}
 }

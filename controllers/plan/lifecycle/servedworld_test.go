@@ -100,8 +100,6 @@ func (w *world) changeServed(f Facts, h *host, kind ActionKind) {
 	switch kind {
 	case ClaimHost:
 		n.edit(func(b *metal3.BareMetalHost) {
-			metav1.SetMetaDataAnnotation(&b.ObjectMeta, placement.AnnotationLastTenant, tenantOf(f.Machine))
-			metav1.SetMetaDataAnnotation(&b.ObjectMeta, placement.AnnotationLastTenantClusterUID, string(f.Tenant.ClusterUID))
 			PassOnErase(b, &w.served.erase)
 		})
 	case PowerOff:
@@ -111,7 +109,15 @@ func (w *world) changeServed(f Facts, h *host, kind ActionKind) {
 	case RequestInstall:
 		n.withdrawPowerOff()
 		n.userData = f.Machine.Status.Attempt
-		n.edit(ForgetErase)
+		n.edit(func(b *metal3.BareMetalHost) {
+			BeginInstallation(b, b.Annotations[placement.AnnotationLastTenant] != "")
+			if n.installation == nil {
+				metav1.SetMetaDataAnnotation(&b.ObjectMeta, placement.AnnotationLastTenant, tenantOf(f.Machine))
+				metav1.SetMetaDataAnnotation(&b.ObjectMeta, placement.AnnotationLastTenantClusterUID, string(f.Tenant.ClusterUID))
+			}
+		})
+	case RecordInstallation:
+		n.edit(func(b *metal3.BareMetalHost) { EndInstallation(b, &w.served.erase) })
 	case Deprovision:
 		if f.Machine.Status.Phase == v1alpha1.MachineDraining {
 			n.edit(func(b *metal3.BareMetalHost) { BeginRoll(b, &w.served.erase) })

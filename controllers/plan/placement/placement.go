@@ -17,13 +17,14 @@ import (
 )
 
 // AnnotationLastTenant on a BareMetalHost of a metal3 provider, which has no HostRecord, is namespace/name of the
-// TenantCluster that used its disks last. The machine controller writes it with the claim.
+// TenantCluster that used its disks last. The machine controller writes it with the first request to install, because a Machine that goes before
+// that has used nothing.
 const AnnotationLastTenant = "ingot.dev/last-tenant"
 
 // AnnotationLastTenantClusterUID is the clusterUID of that TenantCluster. It is absent while that is not known.
 const AnnotationLastTenantClusterUID = "ingot.dev/last-tenant-cluster-uid"
 
-// AnnotationLastTenantSince is when that TenantCluster claimed the host. It is absent where an earlier version did.
+// AnnotationLastTenantSince is when that first installation was requested. It is absent where an earlier version wrote the tenant.
 const AnnotationLastTenantSince = "ingot.dev/last-tenant-since"
 
 // UnknownCluster is no cluster's uid. As the value of AnnotationLastTenantClusterUID it is the same as none.
