@@ -3,6 +3,7 @@ package clusterapi
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,6 +33,72 @@ func convertFile(t *testing.T, path string) (objects, findings string) {
 		found.WriteString(f.String() + "\n")
 	}
 	return printed.String(), found.String()
+}
+
+// convertText is convertFile of a text.
+func convertText(t *testing.T, text string) (objects, findings string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "site.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return convertFile(t, path)
+}
+
+// deploymentWith returns a MachineDeployment and its template, of a namespace of its own for hosts unless the template says another one.
+func deploymentWith(name, cluster, version, template string) string {
+	return fmt.Sprintf(`---
+apiVersion: cluster.x-k8s.io/v1beta1
+kind: MachineDeployment
+metadata: {name: %[1]s, namespace: metal3}
+spec:
+  clusterName: %[2]s
+  template: {spec: {version: %[3]s, infrastructureRef: {kind: Metal3MachineTemplate, name: %[1]s}}}
+---
+apiVersion: infrastructure.cluster.x-k8s.io/v1beta1
+kind: Metal3MachineTemplate
+metadata: {name: %[1]s, namespace: metal3}
+spec: {template: {spec: {%[4]s}}}
+`, name, cluster, version, template)
+}
+
+// expectLines fails the test for each text that is not in exactly one line.
+func expectLines(t *testing.T, text string, wants ...string) {
+	t.Helper()
+	for _, want := range wants {
+		if n := strings.Count(text, want); n != 1 {
+			t.Errorf("%q is there %d times in\n%s", want, n, text)
+		}
+	}
+}
+
+// TestEachImageHasANameOfItsOwn has files of the same name in two folders, and two in folders of the same name.
+func TestEachImageHasANameOfItsOwn(t *testing.T) {
+	text := ""
+	for i, url := range []string{"http://x/v1.34/rootfs.raw", "http://x/v1.35/rootfs.raw", "http://y/v1.35/rootfs.raw", "http://y/v1.35/rootfs.qcow2"} {
+		text += deploymentWith(fmt.Sprint("d", i), "research", "v1.34.0", `image: {url: "`+url+`"}`)
+	}
+	objects, _ := convertText(t, text)
+	for _, name := range []string{"rootfs", "v1.35-rootfs", "y-v1.35-rootfs", "y-v1.35-rootfs-2"} {
+		expectLines(t, objects, "  name: "+name+"\nspec:\n  format", "  osImageRef:\n    name: "+name+"\n")
+	}
+}
+
+// TestAnImageThatIsSaidToBeTwoThingsIsReported has one URL with two versions and two checksums.
+func TestAnImageThatIsSaidToBeTwoThingsIsReported(t *testing.T) {
+	image := func(checksum string) string {
+		return `image: {url: "http://x/rootfs.raw", checksum: "` + checksum + `", format: raw}`
+	}
+	objects, findings := convertText(t, deploymentWith("a", "research", "v1.34.0", image("aaa"))+deploymentWith("b", "research", "v1.35.0", image("bbb"))+
+		deploymentWith("c", "research", "v1.34.0", image("aaa")))
+	if n := strings.Count(objects, "kind: OSImage"); n != 1 {
+		t.Errorf("there are %d OSImages", n)
+	}
+	expectLines(t, findings, "MachineDeployment metal3/b: spec.template.spec.version: it says kubelet 1.35.0 of the URL of which OSImage rootfs was made with kubelet 1.34.0",
+		"Metal3MachineTemplate metal3/b: spec.template.spec.image.checksum: OSImage rootfs was made of the same URL with the checksum aaa")
+	if strings.Contains(findings, "metal3/c: spec.template.spec.version") || strings.Contains(findings, "metal3/c: spec.template.spec.image.checksum") {
+		t.Errorf("what is said twice alike is reported: %s", findings)
+	}
 }
 
 func TestASiteBecomesWhatIsWritten(t *testing.T) {

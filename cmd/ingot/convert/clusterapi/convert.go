@@ -26,9 +26,11 @@ type converter struct {
 	conversion.Report
 	objects map[string]offline.Manifest
 	used    map[string]bool
-	// providers have the NodeProvider's spec by the namespace of hosts, images the OSImages' names by URL.
+	// providers have the NodeProvider's spec by the namespace of hosts, images the OSImages by URL.
 	providers map[string]map[string]any
-	images    map[string]string
+	images    map[string]convertedImage
+	// imageNames are the names of OSImages that are taken.
+	imageNames map[string]bool
 	// nodeTypes are the names that are taken.
 	nodeTypes map[string]bool
 }
@@ -42,7 +44,7 @@ func IsKnown(m offline.Manifest) bool {
 // Convert converts the MachineDeployments with what they refer to.
 func Convert(all []offline.Manifest) conversion.Report {
 	c := &converter{
-		objects: map[string]offline.Manifest{}, used: map[string]bool{}, providers: map[string]map[string]any{}, images: map[string]string{}, nodeTypes: map[string]bool{},
+		objects: map[string]offline.Manifest{}, used: map[string]bool{}, providers: map[string]map[string]any{}, images: map[string]convertedImage{}, imageNames: map[string]bool{}, nodeTypes: map[string]bool{},
 	}
 	for _, m := range all {
 		if IsKnown(m) {

@@ -85,52 +85,6 @@ func (c *converter) nodeTypeName(d deployment) string {
 	return name
 }
 
-// convertImage makes an OSImage of the template's image, the first time that it is named, and returns its name.
-func (c *converter) convertImage(d deployment) string {
-	const field = "spec.template.spec.image"
-	image := conversion.ValueAt[map[string]any](d.hosts, "image")
-	url := conversion.ValueAt[string](image, "url")
-	switch {
-	case d.hosts == nil:
-		return ""
-	case url == "":
-		c.AddFinding(d.template, "spec.template.spec", conversion.RuleAdd, "it has no image with a URL: make an OSImage, and name it in osImageRef of the NodeType")
-		return ""
-	}
-	version := strings.TrimPrefix(conversion.ValueAt[string](d.machine, "version"), "v")
-	if name := c.images[url]; name != "" {
-		return name
-	}
-	name := imageName(url)
-	spec := c.ConvertImage(d.template, field, conversion.Image{
-		URL: url, Checksum: conversion.ValueAt[string](image, "checksum"), ChecksumType: conversion.ValueAt[string](image, "checksumType"), Format: conversion.ValueAt[string](image, "format"),
-	})
-	if version != "" {
-		spec["software"] = map[string]any{"kubelet": version}
-		c.AddFinding(d.Manifest, "spec.template.spec.version", conversion.RuleCheck, "OSImage %s is said to have kubelet %s: look whether it has", name, version)
-	}
-	c.AddFinding(d.template, field, conversion.RuleAdd, "OSImage %s is made of the URL: "+conversion.CompleteImage, name)
-	c.images[url] = name
-	c.AddConverted("OSImage", map[string]any{"name": name}, spec)
-	return name
-}
-
-// imageName returns the name of the file without what says its format, as a name that Kubernetes takes.
-func imageName(url string) string {
-	path, _, _ := strings.Cut(url, "?")
-	file := strings.ToLower(path[strings.LastIndex(path, "/")+1:])
-	for _, suffix := range []string{".gz", ".zst", ".xz", ".raw", ".qcow2", ".img", "-raw", "-qcow2"} {
-		file = strings.TrimSuffix(file, suffix)
-	}
-	name := strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' {
-			return r
-		}
-		return '-'
-	}, file)
-	return cmp.Or(strings.Trim(name[:min(len(name), 63)], "-."), "image")
-}
-
 // convertPool makes the NodePool of the deployment.
 func (c *converter) convertPool(d deployment, nodeType string) {
 	metadata := map[string]any{"name": d.Name()}
