@@ -101,6 +101,51 @@ func TestAnImageThatIsSaidToBeTwoThingsIsReported(t *testing.T) {
 	}
 }
 
+// TestWhatKeepsAHostFromBeingClaimedIsReported has a host for each reason, and one that is fit.
+func TestWhatKeepsAHostFromBeingClaimedIsReported(t *testing.T) {
+	host := func(name, annotations, spec string) string {
+		return fmt.Sprintf("---\napiVersion: metal3.io/v1alpha1\nkind: BareMetalHost\nmetadata: {name: %s, namespace: metal3, annotations: {%s}}\nspec: {online: false%s}\n", name, annotations, spec)
+	}
+	_, findings := convertText(t, host("fit", "", ", automatedCleaningMode: metadata")+host("always-on", "", ", disablePowerOff: true")+
+		host("by-hand", "", `, image: {url: "http://x/a"}`)+host("custom", "", `, customDeploy: {method: coreos}`)+
+		host("held", "", `, image: {url: "http://x/a"}, consumerRef: {kind: Metal3Machine, name: m}`)+
+		host("paused", "baremetalhost.metal3.io/paused: a", "")+host("detached", `baremetalhost.metal3.io/detached: ""`, "")+host("kept", "", ", automatedCleaningMode: disabled"))
+	expectLines(t, findings,
+		"metal3/always-on: spec.disablePowerOff: a host that is never powered off is passed over",
+		"metal3/by-hand: spec.image: somebody has had it installed",
+		"metal3/custom: spec.customDeploy: somebody has had it installed",
+		"metal3/held: spec.consumerRef: Metal3Machine m holds it",
+		"metal3/paused: metadata.annotations: baremetalhost.metal3.io/paused keeps",
+		"metal3/detached: metadata.annotations: baremetalhost.metal3.io/detached keeps",
+		"metal3/kept: spec.automatedCleaningMode: it is never cleaned for Ingot",
+	)
+	if n := strings.Count(findings, "BareMetalHost"); n != 7 {
+		t.Errorf("%d findings:\n%s", n, findings)
+	}
+}
+
+// TestTheCleaningOfATemplateIsThatOfItsProvider has a template for each mode, in a namespace of hosts of its own.
+func TestTheCleaningOfATemplateIsThatOfItsProvider(t *testing.T) {
+	text := ""
+	for namespace, mode := range map[string]string{"cleans": "automatedCleaningMode: metadata, ", "keeps": "automatedCleaningMode: disabled, ", "silent": ""} {
+		text += deploymentWith(namespace, "research", "v1.34.0", mode+"hostSelector: {namespace: "+namespace+"}")
+	}
+	objects, findings := convertText(t, text)
+	expectLines(t, objects, "spec:\n  erase:\n    onRelease: Metadata\n    onRoll: Metadata\n  hostNamespace: cleans\n",
+		"spec:\n  erase:\n    onRelease: None\n  hostNamespace: keeps\n", "spec:\n  erase:\n    onRelease: Metadata\n  hostNamespace: silent\n")
+	expectLines(t, findings, "metal3/keeps: "+cleaningField, "add erase.onRoll: Metadata to NodeProvider silent")
+}
+
+// TestHostsOfSeveralClustersAreReported has one namespace with the hosts of two Clusters, and one with those of a third.
+func TestHostsOfSeveralClustersAreReported(t *testing.T) {
+	_, findings := convertText(t, deploymentWith("a", "one", "v1.34.0", "")+deploymentWith("b", "two", "v1.34.0", "")+deploymentWith("c", "two", "v1.34.0", "")+
+		deploymentWith("d", "three", "v1.34.0", "hostSelector: {namespace: other}"))
+	expectLines(t, findings, "the hosts of NodeProvider metal3 are those of the Clusters metal3/one, metal3/two:")
+	if strings.Contains(findings, "NodeProvider other are those") {
+		t.Error(findings)
+	}
+}
+
 func TestASiteBecomesWhatIsWritten(t *testing.T) {
 	objects, findings := convertFile(t, "testdata/site.yaml")
 	for file, got := range map[string]string{"ingot.yaml": objects, "findings.txt": findings} {

@@ -56,7 +56,7 @@ func Convert(all []offline.Manifest) conversion.Report {
 	c.convertAll(all, kindMachineDeployment, func(m offline.Manifest) { deployments = append(deployments, c.readDeployment(m)) })
 	for _, d := range deployments {
 		c.Begin()
-		c.convertProvider(d)
+		c.convertProvider(d, clustersOf(deployments, d.hostNamespace))
 	}
 	for _, d := range deployments {
 		c.Begin()
@@ -140,25 +140,5 @@ func (c *converter) reportNotConverted(m offline.Manifest) {
 		c.AddFinding(m, "", conversion.RuleLost, "this version does not know what to make of it")
 	case what != "":
 		c.AddFinding(m, "", conversion.RuleLost, "%s", what)
-	}
-}
-
-// keepHost keeps a BareMetalHost as it is, and says what keeps a Machine from claiming it.
-func (c *converter) keepHost(m offline.Manifest) {
-	spec := conversion.ValueAt[map[string]any](m.Object, "spec")
-	if by := conversion.ValueAt[map[string]any](spec, "consumerRef"); by != nil {
-		kind, release := cmp.Or(conversion.ValueAt[string](by, "kind"), "an object"), "release it there"
-		if kind == "Metal3Machine" {
-			release = "scale its MachineDeployment down"
-		}
-		c.AddFinding(m, "spec.consumerRef", conversion.RuleCheck,
-			"%s %s holds it: %s, and when the baremetal-operator has made the host available, a Machine of Ingot's can claim it",
-			kind, conversion.ValueAt[string](by, "name"), release)
-	}
-	if conversion.ValueAt[bool](spec, "externallyProvisioned") {
-		c.AddFinding(m, "spec.externallyProvisioned", conversion.RuleLost, "a host that something else installed is never claimed")
-	}
-	if _, isUnhealthy := conversion.ValueAt[map[string]any](m.Object, "metadata", "annotations")["capi.metal3.io/unhealthy"]; isUnhealthy {
-		c.AddFinding(m, "metadata.annotations", conversion.RuleLost, "capi.metal3.io/unhealthy means nothing here: pause the host (baremetalhost.metal3.io/paused), or take away a label that hostSelectors name")
 	}
 }

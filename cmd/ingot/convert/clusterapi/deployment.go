@@ -36,26 +36,9 @@ func (c *converter) readDeployment(m offline.Manifest) deployment {
 	return d
 }
 
-// convertProvider makes the NodeProvider of the namespace of the hosts, the first time that one is needed.
-func (c *converter) convertProvider(d deployment) {
-	mode := conversion.ValueAt[string](d.hosts, "automatedCleaningMode")
-	erase := map[string]any{"onRelease": "Metadata"}
-	if mode == "disabled" {
-		erase["onRelease"] = "None"
-	}
-	if there := c.providers[d.hostNamespace]; there != nil {
-		if d.hosts != nil && fmt.Sprint(there["erase"]) != fmt.Sprint(erase) {
-			c.AddFinding(d.template, "spec.template.spec.automatedCleaningMode", conversion.RuleCheck,
-				"a NodeProvider erases all of its hosts alike, and NodeProvider %s has onRelease: %v: give hosts with another rule a namespace of their own", d.hostNamespace, conversion.ValueAt[string](there, "erase", "onRelease"))
-		}
-		return
-	}
-	if mode == "disabled" {
-		c.AddFinding(d.template, "spec.template.spec.automatedCleaningMode", conversion.RuleCheck, "a host whose disks are not erased stays with its tenant: another one gets it after an erase only")
-	}
-	spec := map[string]any{"hostNamespace": d.hostNamespace, "metal3": map[string]any{}, "erase": erase}
-	c.providers[d.hostNamespace] = spec
-	c.AddConverted("NodeProvider", map[string]any{"name": d.hostNamespace}, spec)
+// cluster returns the name of the Cluster that its machines join.
+func (d deployment) cluster() string {
+	return cmp.Or(conversion.ValueAt[string](d.spec, "clusterName"), conversion.ValueAt[string](d.machine, "clusterName"))
 }
 
 // convertDeployment makes the OSImage, the NodeType and the NodePool.
@@ -89,7 +72,7 @@ func (c *converter) nodeTypeName(d deployment) string {
 func (c *converter) convertPool(d deployment, nodeType string) {
 	metadata := map[string]any{"name": d.Name()}
 	conversion.CopyField(metadata, "namespace", d.Namespace())
-	cluster := cmp.Or(conversion.ValueAt[string](d.spec, "clusterName"), conversion.ValueAt[string](d.machine, "clusterName"))
+	cluster := d.cluster()
 	spec := map[string]any{"nodeTypeRef": map[string]any{"name": nodeType}, "tenantClusterRef": map[string]any{"name": cluster}}
 	if _, there := c.objects[key(kindCluster, d.Namespace(), cluster)]; !there {
 		c.AddFinding(d.Manifest, "spec.clusterName", conversion.RuleAdd, "Cluster %s is not in the files: make its TenantCluster by `ingot tenant add`", cluster)
