@@ -89,6 +89,9 @@ const (
 	// AnnotationPowerOff on a BareMetalHost of a metal3 provider: Ingot has requested that its server is powered off for the Machine with this uid, and
 	// has not requested it to be on since.
 	AnnotationPowerOff = "ingot.dev/power-off"
+	// AnnotationSecretAttempt on a BareMetalHost of a metal3 provider is the last attempt of its Machine that may have a claim Secret, HOST-claim-ATTEMPT. That
+	// of the attempt before it may be there still, and no other.
+	AnnotationSecretAttempt = "ingot.dev/secret-attempt"
 	// AnnotationLastErase on a BareMetalHost of a metal3 provider is which erase (None or Metadata) ran when its last installation was removed. It is
 	// absent where nobody knows, and while an installation that has succeeded is there. Until it has, it is the erase that runs when it fails, or None still
 	// because something earlier was not erased.

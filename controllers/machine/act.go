@@ -11,7 +11,6 @@ import (
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -26,29 +25,30 @@ import (
 
 // effects maps each action of lifecycle.Plan to the method that carries it out.
 var effects = map[lifecycle.ActionKind]func(*Reconciler, context.Context, *observation, lifecycle.Action) error{
-	lifecycle.AddFinalizer:       (*Reconciler).addFinalizer,
-	lifecycle.RemoveFinalizer:    (*Reconciler).removeFinalizer,
-	lifecycle.ReserveQuota:       (*Reconciler).reserveQuota,
-	lifecycle.ClaimHost:          (*Reconciler).claimHost,
-	lifecycle.WriteHostRecord:    (*Reconciler).writeHostRecord,
-	lifecycle.ClearHostRecord:    (*Reconciler).writeHostRecord,
-	lifecycle.WriteClaimSecret:   (*Reconciler).writeClaimSecret,
-	lifecycle.RecordInstallation: (*Reconciler).recordInstallation,
-	lifecycle.ScrubSecret:        (*Reconciler).scrubSecret,
-	lifecycle.DeleteClaimSecret:  (*Reconciler).deleteClaimSecret,
-	lifecycle.RequestInstall:     (*Reconciler).requestInstall,
-	lifecycle.PowerOff:           (*Reconciler).powerOff,
-	lifecycle.PowerOn:            (*Reconciler).powerOn,
-	lifecycle.Deprovision:        (*Reconciler).deprovision,
-	lifecycle.ReturnHost:         (*Reconciler).returnHost,
-	lifecycle.CreateToken:        (*Reconciler).createToken,
-	lifecycle.RenewToken:         (*Reconciler).renewToken,
-	lifecycle.DeleteToken:        (*Reconciler).deleteToken,
-	lifecycle.SyncNodeMetadata:   (*Reconciler).syncNodeMetadata,
-	lifecycle.Cordon:             (*Reconciler).cordon,
-	lifecycle.Uncordon:           (*Reconciler).uncordon,
-	lifecycle.Evict:              (*Reconciler).evict,
-	lifecycle.DeleteNode:         (*Reconciler).deleteNode,
+	lifecycle.AddFinalizer:        (*Reconciler).addFinalizer,
+	lifecycle.RemoveFinalizer:     (*Reconciler).removeFinalizer,
+	lifecycle.ReserveQuota:        (*Reconciler).reserveQuota,
+	lifecycle.ClaimHost:           (*Reconciler).claimHost,
+	lifecycle.WriteHostRecord:     (*Reconciler).writeHostRecord,
+	lifecycle.ClearHostRecord:     (*Reconciler).writeHostRecord,
+	lifecycle.WriteClaimSecret:    (*Reconciler).writeClaimSecret,
+	lifecycle.RecordSecretAttempt: (*Reconciler).recordSecretAttempt,
+	lifecycle.RecordInstallation:  (*Reconciler).recordInstallation,
+	lifecycle.ScrubSecret:         (*Reconciler).scrubSecret,
+	lifecycle.DeleteClaimSecret:   (*Reconciler).deleteClaimSecret,
+	lifecycle.RequestInstall:      (*Reconciler).requestInstall,
+	lifecycle.PowerOff:            (*Reconciler).powerOff,
+	lifecycle.PowerOn:             (*Reconciler).powerOn,
+	lifecycle.Deprovision:         (*Reconciler).deprovision,
+	lifecycle.ReturnHost:          (*Reconciler).returnHost,
+	lifecycle.CreateToken:         (*Reconciler).createToken,
+	lifecycle.RenewToken:          (*Reconciler).renewToken,
+	lifecycle.DeleteToken:         (*Reconciler).deleteToken,
+	lifecycle.SyncNodeMetadata:    (*Reconciler).syncNodeMetadata,
+	lifecycle.Cordon:              (*Reconciler).cordon,
+	lifecycle.Uncordon:            (*Reconciler).uncordon,
+	lifecycle.Evict:               (*Reconciler).evict,
+	lifecycle.DeleteNode:          (*Reconciler).deleteNode,
 }
 
 func (r *Reconciler) act(ctx context.Context, obs *observation, a lifecycle.Action) error {
@@ -107,6 +107,7 @@ func (r *Reconciler) claimHost(ctx context.Context, obs *observation, _ lifecycl
 		h.Spec.ConsumerRef = claimRef(obs.machine)
 		if !obs.facts.Provider.HasRecords {
 			lifecycle.PassOnErase(h, obs.erasePolicy())
+			setSecretAttempt(h, obs.machine.Status.Attempt+1)
 		}
 	})
 }
@@ -199,6 +200,7 @@ func (r *Reconciler) deprovision(ctx context.Context, obs *observation, _ lifecy
 		case obs.record != nil:
 		case obs.facts.Machine.Status.Phase == v1alpha1.MachineDraining:
 			lifecycle.BeginRoll(h, obs.erasePolicy())
+			setSecretAttempt(h, obs.machine.Status.Attempt+1)
 		default:
 			lifecycle.BeginErase(h, obs.erasePolicy())
 		}
@@ -228,9 +230,6 @@ func (r *Reconciler) writeClaimSecret(ctx context.Context, obs *observation, a l
 	if err != nil {
 		return fmt.Errorf("render: %w", err)
 	}
-	if err := r.deleteEarlierSecret(ctx, obs); err != nil {
-		return err
-	}
 	if err := r.putSecret(ctx, obs, node.Claim(rendered, a.HostAttempt, a.TokenID, join.Token)); err != nil {
 		return err
 	}
@@ -246,16 +245,6 @@ func (r *Reconciler) scrubSecret(ctx context.Context, obs *observation, _ lifecy
 		return fmt.Errorf("render: %w", err)
 	}
 	return r.putSecret(ctx, obs, node.Claim(rendered, obs.facts.Secret.HostAttempt, "", ""))
-}
-
-// deleteEarlierSecret deletes the claim Secret of the attempt before, where each attempt has its own.
-func (r *Reconciler) deleteEarlierSecret(ctx context.Context, obs *observation) error {
-	attempt := obs.secretAttempt() - 1
-	if attempt <= 0 {
-		return nil
-	}
-	key := documents.ClaimKey(obs.host, attempt)
-	return client.IgnoreNotFound(r.Client.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}))
 }
 
 // putSecret creates the claim Secret, or replaces an earlier one under the resource version that was read.

@@ -110,22 +110,26 @@ func (r *Reconciler) settleClaim(ctx context.Context, machine, name types.Namesp
 	return action.Kind, nil
 }
 
-// observeRelease sets what the release of a claim depends on besides, where one is asked for, and returns the claim Secret; nil when there is none.
+// observeRelease sets what the release of a claim depends on besides, and returns a claim Secret that is left; nil when there is none.
 func (r *Reconciler) observeRelease(ctx context.Context, host *metal3.BareMetalHost, record *v1alpha1.HostRecord, claim *lifecycle.Claim) (*corev1.Secret, error) {
-	if claim.Release == "" {
+	if claim.NamesakeUID != "" && claim.NamesakeUID == claim.MachineUID {
 		return nil, nil
 	}
-	attempt := int64(0)
-	if i, err := v1alpha1.InstallationOf(host); record == nil && err == nil && i != nil {
-		attempt = i.Attempt
+	if claim.Release != "" {
+		conflicts, err := hostindex.Conflicts(ctx, r.Client, sameserver.HostOf(host, record))
+		if err != nil {
+			return nil, err
+		}
+		claim.SameServer = sameserver.Describe(conflicts)
 	}
-	secret, err := read(ctx, r.APIReader, documents.ClaimKey(host, attempt), &corev1.Secret{})
-	if err != nil {
-		return nil, err
+	for _, attempt := range claim.Host.SecretAttempts() {
+		secret, err := read(ctx, r.APIReader, documents.ClaimKey(host, attempt), &corev1.Secret{})
+		if err != nil || secret != nil {
+			claim.HasSecret = secret != nil
+			return secret, err
+		}
 	}
-	conflicts, err := hostindex.Conflicts(ctx, r.Client, sameserver.HostOf(host, record))
-	claim.HasSecret, claim.SameServer = secret != nil, sameserver.Describe(conflicts)
-	return secret, err
+	return nil, nil
 }
 
 // actOnClaim carries out the action.
@@ -139,6 +143,8 @@ func (r *Reconciler) actOnClaim(ctx context.Context, obs *observation, a lifecyc
 		r.Recorder.Eventf(obs.host, nil, corev1.EventTypeWarning, v1alpha1.ReasonSameServer, string(a.Kind), "the release of this host waits: %s", a.Message)
 	case lifecycle.WriteClaimRecord:
 		return r.writeHostRecord(ctx, obs, lifecycle.Action{Record: a.Record})
+	case lifecycle.PowerOffOrphan:
+		return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) { lifecycle.RequestPowerOff(h, h.Spec.ConsumerRef.UID) })
 	case lifecycle.DeprovisionOrphan:
 		return r.deprovision(ctx, obs, none)
 	case lifecycle.DeleteOrphanSecret:

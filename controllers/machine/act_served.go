@@ -2,6 +2,7 @@ package machine
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -37,6 +38,24 @@ func setClusterUID(h *metal3.BareMetalHost, cluster types.UID) {
 	}
 }
 
+// recordSecretAttempt writes onto a metal3 host that the present attempt may have a claim Secret.
+func (r *Reconciler) recordSecretAttempt(ctx context.Context, obs *observation, _ lifecycle.Action) error {
+	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) { setSecretAttempt(h, obs.machine.Status.Attempt) })
+}
+
+func setSecretAttempt(h *metal3.BareMetalHost, attempt int64) {
+	metav1.SetMetaDataAnnotation(&h.ObjectMeta, v1alpha1.AnnotationSecretAttempt, strconv.FormatInt(attempt, 10))
+}
+
+// secretAttemptOf returns what setSecretAttempt has written; 0: nothing, or no number.
+func secretAttemptOf(h *metal3.BareMetalHost) int64 {
+	attempt, err := strconv.ParseInt(h.Annotations[v1alpha1.AnnotationSecretAttempt], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return attempt
+}
+
 func (r *Reconciler) returnHost(ctx context.Context, obs *observation, a lifecycle.Action) error {
 	return r.freeHost(ctx, obs, string(a.Kind), a.RemainingNode)
 }
@@ -57,6 +76,7 @@ func (r *Reconciler) freeHost(ctx context.Context, obs *observation, action stri
 		h.Spec.ConsumerRef = nil
 		delete(h.Annotations, v1alpha1.AnnotationRelease)
 		delete(h.Annotations, v1alpha1.AnnotationInstallation)
+		delete(h.Annotations, v1alpha1.AnnotationSecretAttempt)
 	}); err != nil {
 		return err
 	}

@@ -279,7 +279,7 @@ func lifecycleHost(h *metal3.BareMetalHost, record *v1alpha1.HostRecord, uid typ
 		Error: string(h.Status.ErrorType), ErrorCount: h.Status.ErrorCount, PoweredOn: h.Status.PoweredOn, OperationalStatus: h.Status.OperationalStatus,
 	}
 	_, facts.RebootRequested = h.Annotations[metal3.RebootAnnotationPrefix]
-	facts.PowerOffRequested = lifecycle.IsPowerOffRequested(h)
+	facts.PowerOffRequested, facts.SecretAttempt = lifecycle.IsPowerOffRequested(h), secretAttemptOf(h)
 	if h.Spec.Image != nil {
 		facts.ImageURL = h.Spec.Image.URL
 	}

@@ -133,11 +133,14 @@ func (w *world) act(m *machine, f Facts, h *host, observed bmh, a Action) bool {
 		return w.onRecord(h, observed, func() { w.checkMine(f, h, a); h.live.spec = a.Record })
 	case WriteClaimSecret:
 		w.checkMine(f, h, a)
-		w.secrets[h.name] = &secret{f.Machine.UID, f.Machine.Status.Attempt, a.HostAttempt, a.TokenID, f.Machine.Status.Revision}
+		w.checkSecretAttempt(f, h)
+		w.secrets[w.claimKey(h, f)] = &secret{f.Machine.UID, f.Machine.Status.Attempt, a.HostAttempt, a.TokenID, f.Machine.Status.Revision, w.late}
 	case ScrubSecret:
-		w.secrets[h.name] = &secret{f.Machine.UID, f.Machine.Status.Attempt, f.Secret.HostAttempt, "", f.Machine.Status.Revision}
+		w.secrets[w.claimKey(h, f)] = &secret{f.Machine.UID, f.Machine.Status.Attempt, f.Secret.HostAttempt, "", f.Machine.Status.Revision, w.late}
 	case DeleteClaimSecret:
-		delete(w.secrets, h.name)
+		delete(w.secrets, w.claimKey(h, f))
+	case RecordSecretAttempt:
+		return w.onHost(h, observed, func() { w.checkMine(f, h, a); h.live.secretAttempt = f.Machine.Status.Attempt })
 	case CreateToken, RenewToken:
 		w.setToken(f, a)
 	case DeleteToken:
@@ -243,7 +246,13 @@ func (w *world) freeOrphans() {
 		if slices.ContainsFunc(w.machines, func(m *machine) bool { return !m.gone && m.live.UID == h.live.consumer }) {
 			claim.NamesakeUID = h.live.consumer
 		}
-		if PlanOrphan(claim).Kind == FreeOrphan {
+		left := w.secretsLeft(h, claim.Host.SecretAttempts())
+		claim.HasSecret = len(left) > 0
+		switch PlanOrphan(claim).Kind {
+		case DeleteOrphanSecret:
+			delete(w.secrets, left[0])
+		case FreeOrphan:
+			w.checkSecrets(h)
 			h.live.consumer, h.live.consumerName = "", ""
 			w.changeServed(Facts{}, h, ReturnHost)
 			h.live.rv++

@@ -206,6 +206,8 @@ type Host struct {
 	// PowerOffRequested is true when Ingot has requested the power-off and not the power-on since. RebootRequested is true while the host has the
 	// annotation by which Metal3 reboots it once.
 	PowerOffRequested, RebootRequested bool
+	// SecretAttempt is the last attempt that may have a claim Secret, as the host says. It is 0 where it says none.
+	SecretAttempt int64
 	// ClaimProblem says why the host cannot be claimed now, in the words of placement or quota. It is empty when the host can be claimed.
 	ClaimProblem string
 	// Installation is what the host says of its Machine in its annotation ingot.dev/installation. It is nil when it says nothing, or nothing

@@ -293,7 +293,7 @@ func (s scope) revisionToInstall() Revision {
 
 // canReinstall reports whether the host is fenced and the next attempt can begin. The comments of its guards say what each of them prevents.
 func (s scope) canReinstall() bool {
-	return s.revisionToInstall().Rendering != "" && s.hasHost() && s.isInstallationDue() && s.guards.isPoweredOff(s.Facts) && s.guards.isNodeGone(s.Facts) && s.guards.canTakeImage(s.Facts)
+	return s.revisionToInstall().Rendering != "" && s.hasHost() && s.isInstallationDue() && s.guards.isPoweredOff(s.Facts) && s.guards.isNodeGone(s.Facts) && s.guards.canTakeImage(s.Facts) && !s.hasEarlierSecret()
 }
 
 // canCancelRoll requires that Ingot's cordon is lifted. Without it: the Machine is Ready again while its Node is unschedulable, and the

@@ -27,7 +27,7 @@ type Claim struct {
 	LastTenant, MachineName string
 	// LastTenantCluster identifies the cluster of LastTenant; empty where it is not known.
 	LastTenantCluster types.UID
-	// HasSecret is true when the claim Secret exists.
+	// HasSecret is true when a claim Secret exists.
 	HasSecret bool
 	// SameServer says which other host is the same server, and by what evidence; empty: none is.
 	SameServer string
@@ -44,6 +44,8 @@ const (
 	WriteClaimRecord OrphanActionKind = "WriteClaimRecord"
 	// AwaitOneHost writes nothing: the release waits until no other host is this server.
 	AwaitOneHost OrphanActionKind = "AwaitOneHost"
+	// PowerOffOrphan requests a host without a HostRecord to power off.
+	PowerOffOrphan OrphanActionKind = "PowerOffOrphan"
 	// DeprovisionOrphan removes the image and spec.online, so that the host is powered off and erased.
 	DeprovisionOrphan OrphanActionKind = "DeprovisionOrphan"
 	// DeleteOrphanSecret deletes the claim Secret.
@@ -74,12 +76,14 @@ func PlanOrphan(c Claim) OrphanAction {
 	switch {
 	case c.MachineUID != "" && c.NamesakeUID == c.MachineUID:
 		return c.withdrawReport()
-	case c.isReleased() && c.isReturnable() && c.HasSecret:
+	case c.HasSecret && (c.isUnused() || c.isReleased() && c.isReturnable()):
 		return OrphanAction{Kind: DeleteOrphanSecret}
 	case c.isUnused():
 		return OrphanAction{Kind: FreeOrphan, RemainingNode: c.releasedNode()}
 	case c.isDeprovisionDue() && c.SameServer != "":
 		return c.awaitOneHost()
+	case c.isDeprovisionDue() && c.mustBeOff():
+		return c.powerOff()
 	case c.isDeprovisionDue():
 		return OrphanAction{Kind: DeprovisionOrphan}
 	case c.isReleased() && c.isReturnable():
@@ -94,6 +98,23 @@ func (c Claim) isReleased() bool { return c.Release == v1alpha1.ReleaseValue(c.M
 // isDeprovisionDue reports whether a release is asked for, and the server is not given up yet.
 func (c Claim) isDeprovisionDue() bool {
 	return c.isReleased() && (c.Host.ImageURL != "" || c.Host.Online)
+}
+
+// mustBeOff reports whether the image of a host without a HostRecord runs, or may run, so that its power-off is confirmed before the image is removed.
+// A host with a HostRecord is powered off by its own controller first. In every other state its operator has powered the server off already.
+func (c Claim) mustBeOff() bool {
+	h := &c.Host
+	isInstalled := h.State == metal3.StateProvisioned || h.State == metal3.StateExternallyProvisioned
+	return h.Record == nil && h.ImageURL != "" && isInstalled && (h.Online || h.PoweredOn || !h.isPowerCurrent())
+}
+
+// powerOff requests the power-off, and then waits until it is confirmed. While a person's reboot is under way, only the first half of the request is
+// written: see RequestPowerOff.
+func (c Claim) powerOff() OrphanAction {
+	if h := c.Host; h.Online || !h.PowerOffRequested && !h.RebootRequested {
+		return OrphanAction{Kind: PowerOffOrphan}
+	}
+	return OrphanAction{}
 }
 
 // remainingNodes returns the Nodes that the HostRecord names and the one of the Machine that is gone: nobody has asked its tenant's cluster to

@@ -35,6 +35,11 @@ func releasedAs(value string) func(*Claim) { return func(c *Claim) { c.Release =
 
 func deprovisioned(c *Claim) { c.Host.ImageURL, c.Host.Online = "", false }
 
+// askedOff has the power-off requested; isOn is what the status says of it.
+func askedOff(isOn bool) func(*Claim) {
+	return func(c *Claim) { c.Host.Online, c.Host.PowerOffRequested, c.Host.PoweredOn = false, true, isOn }
+}
+
 func inThePool(c *Claim) { deprovisioned(c); c.Host.State = metal3.StateAvailable }
 
 func secret1(c *Claim) { c.HasSecret = true }
@@ -68,8 +73,14 @@ func TestWhatIsDoneWithAHostWhoseMachineIsGone(t *testing.T) {
 		{"its HostRecord is empty", orphan(asked, inThePool, cleared), FreeOrphan},
 		{"the claim came after its Machine was deleted", orphan(inThePool, cleared), FreeOrphan},
 		{"without a HostRecord nothing is reported", orphan(withoutRecord), LeaveClaim},
-		{"without a HostRecord it is released too", orphan(withoutRecord, asked), DeprovisionOrphan},
+		{"without a HostRecord its server is powered off first", orphan(withoutRecord, asked), PowerOffOrphan},
+		{"without a HostRecord, the power-off requested", orphan(withoutRecord, asked, askedOff(true)), LeaveClaim},
+		{"without a HostRecord, the power-off of somebody else", orphan(withoutRecord, asked, askedOff(false), func(c *Claim) { c.Host.PowerOffRequested = false }), PowerOffOrphan},
+		{"without a HostRecord, while a person reboots it", orphan(withoutRecord, asked, askedOff(true), func(c *Claim) { c.Host.PowerOffRequested, c.Host.RebootRequested = false, true }), LeaveClaim},
+		{"without a HostRecord, the power-off confirmed", orphan(withoutRecord, asked, askedOff(false)), DeprovisionOrphan},
+		{"without a HostRecord, while it is installed", orphan(withoutRecord, asked, func(c *Claim) { c.Host.State = metal3.StateProvisioning }), DeprovisionOrphan},
 		{"without a HostRecord, erased", orphan(withoutRecord, asked, inThePool, secret1), DeleteOrphanSecret},
+		{"without a HostRecord, nothing requested, and a Secret is there", orphan(withoutRecord, inThePool, secret1), DeleteOrphanSecret},
 		{"without a HostRecord, its Secret deleted", orphan(withoutRecord, asked, inThePool), FreeOrphan},
 		{"its release, while another host is the server", orphan(reported("m1", ""), asked, twice), AwaitOneHost},
 		{"that release, and nothing is reported", orphan(asked, twice), WriteClaimRecord},

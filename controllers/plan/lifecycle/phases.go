@@ -61,7 +61,7 @@ func edgeTable() []edge {
 		rolling(ready),
 		{ready, validating, "the verdict no longer passes", scope.mustValidateAgain, (*planner).enterValidating},
 		releasing(draining),
-		{draining, provisioning, "evicted, power-off confirmed, Node deleted, and the next revision has a rendering", scope.canReinstall, (*planner).enterNextAttempt},
+		{draining, provisioning, "evicted, power-off confirmed, Node and documents deleted, and the next revision has a rendering", scope.canReinstall, (*planner).enterNextAttempt},
 		{draining, validating, "the roll or the power-off was called off before the power-off was begun, and the Node is uncordoned", scope.canCancelRoll, (*planner).enterValidating},
 		{draining, validating, "spec.powerOff was cleared, and no roll can begin", scope.canPowerOn, (*planner).enterValidating},
 		{v1alpha1.MachineReleasing, gone, "no host is this Machine's, and its token is gone", scope.isReleased, nil},
@@ -115,6 +115,7 @@ var phases = map[v1alpha1.MachinePhase][]step{
 		append(fenceSteps(),
 			newStep("spec.powerOff is cleared", scope.waitWhilePoweredOff),
 			newStep("the host can take another image", scope.planDeprovisionForNextImage),
+			newStep("no claim Secret of the attempt is left, where each attempt has its own", scope.planEarlierSecretDeletion),
 			newStep("the next revision has a rendering", scope.waitForRendering))...),
 	v1alpha1.MachineReleasing: {
 		newStep("no bootstrap token is left", scope.planTokenDeletionBeforeFence),

@@ -47,6 +47,8 @@ const (
 	DeleteToken ActionKind = "DeleteToken"
 	// WriteClaimSecret renders the node's documents, token included, into the claim Secret.
 	WriteClaimSecret ActionKind = "WriteClaimSecret"
+	// RecordSecretAttempt writes onto the host that the present attempt may have a claim Secret.
+	RecordSecretAttempt ActionKind = "RecordSecretAttempt"
 	// RequestInstall sets the host's image, user data, network data, meta data and online.
 	RequestInstall ActionKind = "RequestInstall"
 	// RecordInstallation writes Action.Installation into the host's annotation ingot.dev/installation.

@@ -314,7 +314,7 @@ func TestAHostWithoutARecordIsDeprovisionedBeforeItTakesTheNextImage(t *testing.
 	w.reconcile(w.machines[0])
 	w.sync()
 	f, _, _ := w.facts(w.machines[0])
-	f.Provider.HasRecords, f.Host.Record, f.Node = false, nil, Node{}
+	f.Provider.HasRecords, f.Host.Record, f.Node, f.Secret = false, nil, Node{}, Secret{}
 	f.Host.Online, f.Host.PoweredOn, f.Host.PowerOffRequested = false, false, true
 	begun := metav1.NewMicroTime(w.now)
 	f.Machine.Status.PowerOffRequestedAt = &begun

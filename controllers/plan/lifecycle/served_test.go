@@ -18,6 +18,8 @@ type servedHost struct {
 	cleaning    metal3.AutomatedCleaningMode
 	// userData is the attempt in the name of the claim Secret that spec names.
 	userData int64
+	// secretAttempt is the annotation ingot.dev/secret-attempt.
+	secretAttempt int64
 	// installedURL is status.provisioning.image.url.
 	installedURL string
 	// hasConditions: this release of the operator writes conditions, which have observed that generation.
@@ -184,7 +186,7 @@ func (w *world) managePower(h *host, n *bmh) {
 func (w *world) deploy(h *host, n *bmh) {
 	switch h.hw.ironic {
 	case "", ironicInspected:
-		if s := w.secrets[h.name]; s != nil && s.attempt == n.userData && !w.happens(40) {
+		if s := w.secrets[secretKey(h, n.userData)]; s != nil && s.attempt == n.userData && !w.happens(40) {
 			w.beginDeploy(h, n, s)
 		}
 	case ironicFailed:

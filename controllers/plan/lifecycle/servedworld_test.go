@@ -1,7 +1,9 @@
 package lifecycle
 
 import (
+	"fmt"
 	"maps"
+	"strings"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,7 +76,7 @@ func (w *world) placementRequestOf(m Machine) placement.Request {
 // addServed adds to the facts what a host without a HostRecord tells.
 func (n *bmh) addServed(f *Host) {
 	f.Record, f.InstalledURL, f.OperationalStatus, f.ErrorCount = nil, n.installedURL, n.status.OperationalStatus, n.status.ErrorCount
-	f.PowerOffRequested, f.RebootRequested = n.isAskedOff, n.isRebooted
+	f.PowerOffRequested, f.RebootRequested, f.SecretAttempt = n.isAskedOff, n.isRebooted, n.secretAttempt
 	if n.hasConditions {
 		observed := n.observed
 		f.ObservedGeneration = &observed
@@ -101,6 +103,7 @@ func (w *world) changeServed(f Facts, h *host, kind ActionKind) {
 	case ClaimHost:
 		n.edit(func(b *metal3.BareMetalHost) {
 			PassOnErase(b, &w.served.erase)
+			n.secretAttempt = f.Machine.Status.Attempt + 1
 		})
 	case PowerOff:
 		n.isAskedOff, n.isRebooted = true, true
@@ -120,6 +123,7 @@ func (w *world) changeServed(f Facts, h *host, kind ActionKind) {
 		n.edit(func(b *metal3.BareMetalHost) { EndInstallation(b, &w.served.erase) })
 	case Deprovision:
 		if f.Machine.Status.Phase == v1alpha1.MachineDraining {
+			n.secretAttempt = f.Machine.Status.Attempt + 1
 			n.edit(func(b *metal3.BareMetalHost) { BeginRoll(b, &w.served.erase) })
 			return
 		}
@@ -127,6 +131,7 @@ func (w *world) changeServed(f Facts, h *host, kind ActionKind) {
 	case ReturnHost:
 		n.withdrawPowerOff()
 		n.edit(EndErase)
+		n.secretAttempt = 0
 	}
 }
 
@@ -145,8 +150,47 @@ func (w *world) checkServedClaim(m *machine, h *host) {
 
 // checkServedReturn: what goes back is off, has no image, and does not say that it is erased when it is not.
 func (w *world) checkServedReturn(h *host) {
+	w.checkSecrets(h)
 	if h.hw.booted || h.hw.on && h.hw.ironic == "" || h.live.imageURL != "" || h.live.installedURL != "" || h.live.status.State != metal3.StateAvailable {
 		w.violated("3: %s is returned to the pool as %s with image %q; on: %t", h.name, h.live.status.State, h.live.installedURL, h.hw.on)
+	}
+}
+
+// claimKey names the claim Secret of the Machine on the host.
+func (w *world) claimKey(h *host, f Facts) string {
+	if w.served == nil {
+		return h.name
+	}
+	return secretKey(h, f.Machine.Status.Attempt)
+}
+
+// secretKey names the claim Secret of an attempt, where each has its own.
+func secretKey(h *host, attempt int64) string { return fmt.Sprintf("%s-claim-%d", h.name, attempt) }
+
+// secretsLeft returns those of the Secrets of the attempts that exist.
+func (w *world) secretsLeft(h *host, attempts []int64) []string {
+	var left []string
+	for _, attempt := range attempts {
+		if key := secretKey(h, attempt); w.secrets[key] != nil {
+			left = append(left, key)
+		}
+	}
+	return left
+}
+
+// checkSecretAttempt: what the host says is enough to find the Secret that is written.
+func (w *world) checkSecretAttempt(f Facts, h *host) {
+	if w.served != nil && !w.late && h.live.consumer == f.Machine.UID && h.live.secretAttempt < f.Machine.Status.Attempt {
+		w.violated("6: the Secret of attempt %d of %s is written, and the host says %d", f.Machine.Status.Attempt, h.name, h.live.secretAttempt)
+	}
+}
+
+// checkSecrets: nothing with a token is left of a Machine that gives its host back, but what a request wrote that arrived late.
+func (w *world) checkSecrets(h *host) {
+	for key, s := range w.secrets {
+		if strings.HasPrefix(key, h.name+"-claim-") && !s.late {
+			w.violated("6: %s is returned, and its Secret %s is left", h.name, key)
+		}
 	}
 }
 

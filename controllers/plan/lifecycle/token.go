@@ -213,6 +213,9 @@ func (s scope) planClaimSecret(r report) result {
 	if s.hasClaimSecret() || !s.canTakeNode() || s.Revision.Problem != "" || !isTokenGood {
 		return done
 	}
+	if s.isSecretUnrecorded() {
+		return actionResult(Action{Kind: RecordSecretAttempt}, r).withRequeue()
+	}
 	w, _ := s.currentAttempt()
 	write := Action{Kind: WriteClaimSecret, TokenID: s.Token.ID}
 	if w != nil {

@@ -120,6 +120,8 @@ type secret struct {
 	installation int64
 	tokenID      string
 	revision     string
+	// late: the request that wrote it arrived after its sender had given it up.
+	late bool
 }
 
 // revisions are what a Machine can be asked to be. The first and the third differ in user data only; the others must never be
@@ -262,7 +264,7 @@ func (w *world) facts(m *machine) (Facts, *host, bmh) {
 		if f.Machine.Status.Phase == v1alpha1.MachineClaiming {
 			f.Host.ClaimProblem = claimProblem(w.placementRequestOf(f.Machine), h.name, observed)
 		}
-		if s := w.secrets[h.name]; s != nil && s.machine == f.Machine.UID {
+		if s := w.secrets[w.claimKey(h, f)]; s != nil && s.machine == f.Machine.UID {
 			f.Secret = Secret{Found: true, Attempt: s.attempt, HostAttempt: s.installation, TokenID: s.tokenID}
 		}
 	}
