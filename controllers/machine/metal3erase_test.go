@@ -145,6 +145,37 @@ func TestAHostWhoseRollFailedIsNoOtherTenants(t *testing.T) {
 	})
 }
 
+// TestTheCleaningModeComesBackAlthoughTheManagerEndsInTheRoll ends it when the image is removed, and when the next one is asked for. The managers after it
+// know what the objects say.
+func TestTheCleaningModeComesBackAlthoughTheManagerEndsInTheRoll(t *testing.T) {
+	r := newMetal3Rig(t, true)
+	next := r.addRevision(2, "1.37.0")
+	r.ready()
+	r.want(r.namespace, next)
+	r.until("the image is removed", func() bool { return r.bareHost("server-00").Spec.Image == nil })
+	r.stop()
+	if h := r.bareHost("server-00"); h.Spec.AutomatedCleaningMode != metal3.CleaningModeDisabled || h.Annotations[v1alpha1.AnnotationCleaningMode] != "metadata" {
+		t.Errorf("in the roll the host has the cleaning mode %s and the annotations %v", h.Spec.AutomatedCleaningMode, h.Annotations)
+	}
+	r.start()
+	r.until("the next image is asked for", func() bool { return r.bareHost("server-00").Spec.Image != nil })
+	r.stop()
+	r.until("the next image is installed", func() bool { return r.bareHost("server-00").Status.Provisioning.State == metal3.StateProvisioned })
+	if mode := r.bareHost("server-00").Spec.AutomatedCleaningMode; mode != metal3.CleaningModeDisabled {
+		t.Fatalf("nobody has seen the end of the installation, and the host has the cleaning mode %s", mode)
+	}
+	r.start()
+	r.join()
+	r.until("the host has its cleaning mode again", func() bool {
+		h := r.bareHost("server-00")
+		return h.Spec.AutomatedCleaningMode == metal3.CleaningModeMetadata && h.Annotations[v1alpha1.AnnotationCleaningMode] == ""
+	})
+	r.release()
+	if got := r.servers["server-00"].History(); got[len(got)-1] != "clean metadata" {
+		t.Errorf("the disk went through %v", got)
+	}
+}
+
 // TestARollErasesWhereTheProviderSaysSo cleans in the roll, and a release after it.
 func TestARollErasesWhereTheProviderSaysSo(t *testing.T) {
 	r := newMetal3Rig(t, true)
@@ -176,7 +207,8 @@ func TestAHostWhoseOwnModeIsDisabledIsNotCleaned(t *testing.T) {
 	r.awaitHostEvent("server-00", v1alpha1.ReasonEraseNotProven, "was returned without an erase")
 }
 
-// TestAHostWhoseMachineIsGoneIsErasedByThePolicyToo has nobody but the host's namespace to find the policy by.
+// TestAHostWhoseMachineIsGoneIsErasedByThePolicyToo has nobody but the host's namespace to find the policy by. Its
+// server is off before its image is removed.
 func TestAHostWhoseMachineIsGoneIsErasedByThePolicyToo(t *testing.T) {
 	r := newMetal3Rig(t, true)
 	r.setErase(v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseNone})
@@ -188,10 +220,7 @@ func TestAHostWhoseMachineIsGoneIsErasedByThePolicyToo(t *testing.T) {
 		t.Fatal("the Machine has released the host itself")
 	}
 	r.annotate("server-00", v1alpha1.AnnotationRelease, string(m.UID))
-	management.Eventually(t, "the host is freed", func() bool {
-		r.look("server-00")
-		return r.bareHost("server-00").Spec.ConsumerRef == nil
-	})
+	r.until("the host is freed", func() bool { return r.bareHost("server-00").Spec.ConsumerRef == nil })
 	h := r.bareHost("server-00")
 	if got := r.servers["server-00"].History(); got[len(got)-1] != "clean disabled" || h.Annotations[v1alpha1.AnnotationLastErase] != "None" || h.Spec.AutomatedCleaningMode != metal3.CleaningModeMetadata {
 		t.Errorf("the disk went through %v, the host says that its last erase was %q, and its mode is %s", got, h.Annotations[v1alpha1.AnnotationLastErase], h.Spec.AutomatedCleaningMode)

@@ -64,6 +64,8 @@ type rig struct {
 	frozen     sync.Map
 	looks      atomic.Int32
 	controller *machine.Reconciler
+	// stop ends the manager that was started last.
+	stop func()
 }
 
 func newRig(t *testing.T, hosts int) *rig {
@@ -183,7 +185,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(q *http.Request) (*http.Response, error) { return f(q) }
 
-// start runs a manager with the controller until the test ends.
+// start runs a manager with the controller until stop is called, or the test ends.
 func (r *rig) start() {
 	t := r.t
 	t.Helper()
@@ -239,12 +241,14 @@ func (r *rig) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
+	stop := sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("the manager ended with: %v", err)
 		}
 	})
+	r.stop = stop
+	t.Cleanup(stop)
 }
 
 func (r *rig) machine(name string) *v1alpha1.Machine {
