@@ -35,6 +35,8 @@ type kind struct {
 	isMetal3, isIronic bool
 	// sampleSize is how many runs a sample has, over all stories.
 	sampleSize int
+	// seed of the sample.
+	seed uint64
 }
 
 func redfish() kind {
@@ -58,6 +60,7 @@ func testEveryDeath(t *testing.T, k kind) {
 	if err != nil {
 		t.Fatalf("%s=%q: want a number", seedVariable, os.Getenv(seedVariable))
 	}
+	k.seed = seed
 	s, ctx := newTestbed(t, k), context.Background()
 	sum := newSummary()
 	stories := slices.Sorted(maps.Keys(k.scenarios))

@@ -14,8 +14,9 @@
 // time, so each run prints which request its number was, and the summary prints the kinds of requests at which no run was killed.
 //
 // A second test runs the first two scenarios at a site where a baremetal-operator serves the hosts, with the rights of config/metal3: that of package
-// baremetaloperator, which is not killed. Its sample has 10 runs; INGOT_CRASH_METAL3 chooses as INGOT_CRASH does. There the agents are counted too, no
-// host is cleaned while its node runs, and none is installed for another Machine before it was cleaned.
+// baremetaloperator, which is not killed. An even seed has its release that writes conditions and limits the tries, an odd one that without. The sample
+// has 10 runs; INGOT_CRASH_METAL3 chooses as INGOT_CRASH does. There the agents are counted too, no host is cleaned while its node runs, and none is
+// installed for another Machine before it was cleaned.
 //
 // A third test runs them where a real Ironic installs the hosts, with hardware of its own memory and the rack's servers behind its nodes. The manager is
 // also killed at its requests to Ironic. Its sample has 20 runs; INGOT_CRASH_IRONIC chooses as INGOT_CRASH does.

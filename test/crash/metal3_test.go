@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/test/baremetaloperator"
 	"github.com/ingot-dev/ingot/test/environment"
 	"github.com/ingot-dev/ingot/test/metal3rack"
 )
@@ -53,8 +54,15 @@ func (s *testbed) startSite(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	hasConditions := s.kind.seed%2 == 0 // an even seed has the release that writes conditions and has a limit of tries
+	if hasConditions {
+		if err := baremetaloperator.AddConditions(ctx, s.env.ManagementClient); err != nil {
+			return err
+		}
+	}
 	s.site, err = metal3rack.Start(ctx, metal3rack.Options{
 		Config: connection, Rack: s.env.Rack, Namespace: hostNamespace, Address: s.boot, Files: os.DirFS(filepath.Join(s.env.Dir, "boot")), Speed: operatorSpeed,
+		Conditions: hasConditions,
 	})
 	return err
 }
