@@ -76,16 +76,12 @@ func PlanOrphan(c Claim) OrphanAction {
 	switch {
 	case c.MachineUID != "" && c.NamesakeUID == c.MachineUID:
 		return c.withdrawReport()
-	case c.HasSecret && (c.isUnused() || c.isReleased() && c.isReturnable()):
+	case c.HasSecret && c.isReturned():
 		return OrphanAction{Kind: DeleteOrphanSecret}
 	case c.isUnused():
 		return OrphanAction{Kind: FreeOrphan, RemainingNode: c.releasedNode()}
-	case c.isDeprovisionDue() && c.SameServer != "":
-		return c.awaitOneHost()
-	case c.isDeprovisionDue() && c.mustBeOff():
-		return c.powerOff()
 	case c.isDeprovisionDue():
-		return OrphanAction{Kind: DeprovisionOrphan}
+		return c.deprovision()
 	case c.isReleased() && c.isReturnable():
 		return OrphanAction{Kind: WriteClaimRecord, Record: v1alpha1.HostRecordSpec{RemainingNodes: c.remainingNodes()}}
 	}
@@ -98,6 +94,20 @@ func (c Claim) isReleased() bool { return c.Release == v1alpha1.ReleaseValue(c.M
 // isDeprovisionDue reports whether a release is asked for, and the server is not given up yet.
 func (c Claim) isDeprovisionDue() bool {
 	return c.isReleased() && (c.Host.ImageURL != "" || c.Host.Online)
+}
+
+// isReturned reports whether nothing is left to be done to the server before the claim can be removed.
+func (c Claim) isReturned() bool { return c.isUnused() || c.isReleased() && c.isReturnable() }
+
+// deprovision gives the server up, once no other host is this server and what runs on it is off.
+func (c Claim) deprovision() OrphanAction {
+	switch {
+	case c.SameServer != "":
+		return c.awaitOneHost()
+	case c.mustBeOff():
+		return c.powerOff()
+	}
+	return OrphanAction{Kind: DeprovisionOrphan}
 }
 
 // mustBeOff reports whether the image of a host without a HostRecord runs, or may run, so that its power-off is confirmed before the image is removed.
