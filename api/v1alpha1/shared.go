@@ -87,7 +87,7 @@ const (
 	// after a restore without status.
 	AnnotationInstallation = "ingot.dev/installation"
 	// AnnotationPowerOff on a BareMetalHost of a metal3 provider: Ingot has requested that its server is powered off for the Machine with this uid, and
-	// has not requested it to be on since.
+	// has not requested it to be on since. The value ends with /seen-off where the status of the host said off by then.
 	AnnotationPowerOff = "ingot.dev/power-off"
 	// AnnotationSecretAttempt on a BareMetalHost of a metal3 provider is the last attempt of its Machine that may have a claim Secret, HOST-claim-ATTEMPT. That
 	// of the attempt before it may be there still, and no other.

@@ -267,15 +267,12 @@ func TestAPersonsRebootIsNotTakenForThePowerOff(t *testing.T) {
 		r.provisionUnseen()
 		r.annotate("server-00", metal3.RebootAnnotationPrefix, hard)
 		r.deleteMachine()
-		management.Eventually(t, "the host is to be powered off", func() bool { return !r.bareHost("server-00").Spec.Online })
+		r.awaitPowerOff()
 		if value := r.bareHost("server-00").Annotations[metal3.RebootAnnotationPrefix]; value != hard {
 			t.Errorf("the annotation with which a person asks for a hard reboot is %q", value)
 		}
 		r.annotate("server-00", metal3.RebootAnnotationPrefix, nil)
-		management.Eventually(t, "the Machine waits for the power-off", func() bool {
-			c := r.condition(r.namespace, v1alpha1.ConditionReady)
-			return c.Reason == v1alpha1.ReasonPoweringOff && strings.Contains(c.Message, "has not confirmed")
-		})
+		r.awaitPowerOff()
 		if h := r.bareHost("server-00"); h.Spec.Image == nil || !r.servers["server-00"].IsRunning() {
 			t.Error("the host is deprovisioned while its server runs")
 		}

@@ -6,9 +6,11 @@ import (
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -32,7 +34,7 @@ func (r *Reconciler) observeHost(ctx context.Context, obs *observation) error {
 		return err
 	}
 	facts := lifecycleHost(obs.host, obs.record, obs.machine.ClaimUID())
-	facts.ObservedGeneration = obs.observedGeneration
+	facts.ObservedGeneration, facts.Manageable = obs.observedGeneration, obs.manageable
 	facts.LacksClusterUID = obs.needsClusterUID()
 	if err := r.reportSameServer(ctx, obs, &facts); err != nil {
 		return err
@@ -122,24 +124,30 @@ func (r *Reconciler) readServedHost(ctx context.Context, key types.NamespacedNam
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, host); err != nil {
 		return nil, nil, fmt.Errorf("read BareMetalHost %s: %w", key, err)
 	}
-	obs.observedGeneration = observedGeneration(raw)
+	obs.observedGeneration, obs.manageable = readConditions(raw)
 	record, err := r.readHostRecord(ctx, r.APIReader, host)
 	return host, record, err
 }
 
-// observedGeneration returns the highest generation that a condition has observed, or nil when there is no condition. A look of the operator leaves those
-// conditions as they are of which it learned nothing: Healthy keeps its first generation where no BMC tells of its health.
-func observedGeneration(host *unstructured.Unstructured) *int64 {
+// conditionManageable is Metal3's: the operator can see and change the power of the host.
+const conditionManageable = "Manageable"
+
+// readConditions returns which generation the conditions have observed, and whether the host is manageable; nil: there is no condition, or none of that
+// type. The generation is that of Manageable, and without it the highest one: a look of the operator leaves those conditions as they are of which it learned
+// nothing, and Healthy keeps its first generation where no BMC tells of its health.
+func readConditions(host *unstructured.Unstructured) (observed *int64, manageable *bool) {
 	conditions, _, _ := unstructured.NestedSlice(host.Object, "status", "conditions")
-	var highest *int64
 	for _, c := range conditions {
 		condition, _ := c.(map[string]any)
 		generation, _, _ := unstructured.NestedInt64(condition, "observedGeneration")
-		if highest == nil || generation > *highest {
-			highest = &generation
+		if condition["type"] == conditionManageable {
+			return &generation, ptr.To(condition["status"] == string(metav1.ConditionTrue))
+		}
+		if observed == nil || generation > *observed {
+			observed = &generation
 		}
 	}
-	return highest
+	return observed, nil
 }
 
 func (r *Reconciler) readHostRecord(ctx context.Context, reader client.Reader, host *metal3.BareMetalHost) (*v1alpha1.HostRecord, error) {
@@ -279,7 +287,8 @@ func lifecycleHost(h *metal3.BareMetalHost, record *v1alpha1.HostRecord, uid typ
 		Error: string(h.Status.ErrorType), ErrorCount: h.Status.ErrorCount, PoweredOn: h.Status.PoweredOn, OperationalStatus: h.Status.OperationalStatus,
 	}
 	_, facts.RebootRequested = h.Annotations[metal3.RebootAnnotationPrefix]
-	facts.PowerOffRequested, facts.SecretAttempt = lifecycle.IsPowerOffRequested(h), secretAttemptOf(h)
+	facts.PowerOffRequested, facts.PowerOffOfRunning = lifecycle.IsPowerOffRequested(h), lifecycle.IsPowerOffOfRunning(h)
+	facts.SecretAttempt = secretAttemptOf(h)
 	if h.Spec.Image != nil {
 		facts.ImageURL = h.Spec.Image.URL
 	}

@@ -28,20 +28,29 @@ func TestTheReasonOfAHostsErrorIsRecordedAndNeverReadFromText(t *testing.T) {
 	}
 }
 
-// TestTheNewestConditionSaysWhatWasObserved has a BMC that tells nothing of its health, so that the condition Healthy stays what it was at first.
-func TestTheNewestConditionSaysWhatWasObserved(t *testing.T) {
+// TestTheConditionsSayWhatWasObserved has a BMC that tells nothing of its health, so that the condition Healthy stays what it was at first.
+func TestTheConditionsSayWhatWasObserved(t *testing.T) {
 	condition := func(kind string, generation int64) any {
 		return map[string]any{"type": kind, "status": "True", "observedGeneration": generation}
 	}
 	host := &unstructured.Unstructured{Object: map[string]any{}}
-	if got := observedGeneration(host); got != nil {
-		t.Errorf("without conditions: %d", *got)
+	if got, manageable := readConditions(host); got != nil || manageable != nil {
+		t.Errorf("without conditions: %v, %v", got, manageable)
 	}
 	conditions := []any{condition("Provisioned", 7), condition("Healthy", 1), condition("Progressing", 7)}
 	if err := unstructured.SetNestedSlice(host.Object, conditions, "status", "conditions"); err != nil {
 		t.Fatal(err)
 	}
-	if got := observedGeneration(host); got == nil || *got != 7 {
-		t.Errorf("observed: %v, expected 7", got)
+	if got, manageable := readConditions(host); got == nil || *got != 7 || manageable != nil {
+		t.Errorf("observed: %v, expected 7; manageable: %v", got, manageable)
+	}
+	for status, want := range map[string]bool{"True": true, "False": false, "Unknown": false, "": false} {
+		known := map[string]any{"type": conditionManageable, "status": status, "reason": "OfALaterRelease", "observedGeneration": int64(5)}
+		if err := unstructured.SetNestedSlice(host.Object, append(conditions, known), "status", "conditions"); err != nil {
+			t.Fatal(err)
+		}
+		if got, manageable := readConditions(host); *got != 5 || manageable == nil || *manageable != want {
+			t.Errorf("Manageable is %q: %d is observed, expected 5; manageable: %v", status, *got, manageable)
+		}
 	}
 }

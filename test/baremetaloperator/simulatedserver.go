@@ -85,7 +85,7 @@ func (s *SimulatedServer) SetHealth(health Health) {
 	s.health = &health
 }
 
-// SetPowerFailure sets whether the service cannot see the power any more.
+// SetPowerFailure sets whether the service cannot see the power any more. It cannot change the power then, and cleans nothing.
 func (s *SimulatedServer) SetPowerFailure(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +159,10 @@ func (s *SimulatedServer) PoweredOn(context.Context) (*bool, error) {
 func (s *SimulatedServer) SetPower(_ context.Context, power Power) Progress {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.on == (power == On) && power != Reboot {
+	switch {
+	case s.isPowerLost:
+		return Progress{Problem: errNoAnswer.Error()}
+	case !s.isPowerDark && s.on == (power == On) && power != Reboot:
 		return Progress{Done: true}
 	}
 	p := s.Next(Powering)
@@ -222,6 +225,9 @@ func (s *SimulatedServer) Clean(_ context.Context, mode metal3.AutomatedCleaning
 	defer s.mu.Unlock()
 	if s.installation == notInstalled {
 		return Progress{Done: true}
+	}
+	if s.isPowerLost {
+		return Progress{Problem: errNoAnswer.Error()}
 	}
 	s.on = false // a ramdisk or nothing runs from now on, and never what was installed
 	p := s.Next(Cleaning)

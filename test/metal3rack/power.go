@@ -9,17 +9,24 @@ import (
 	"github.com/ingot-dev/ingot/test/baremetaloperator"
 )
 
-// PoweredOn implements baremetaloperator.Server.
+// PoweredOn implements baremetaloperator.Server. Ironic asks a BMC at its own times, and answers that it does not know the power while the BMC does not say.
 func (s *server) PoweredOn(ctx context.Context) (*bool, error) {
 	if p := s.Next(baremetaloperator.Looking); p.Problem != "" {
 		return nil, errors.New(p.Problem)
 	}
 	seen, err := s.observe(ctx)
+	s.setPowerLost(err != nil)
 	if err != nil {
-		return nil, err
+		return nil, nil
 	}
 	on := seen.Power != hardware.PowerOff
 	return &on, nil
+}
+
+func (s *server) setPowerLost(is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.isPowerLost = is
 }
 
 // SetPower implements baremetaloperator.Server.
@@ -93,4 +100,8 @@ func (s *server) Delete(context.Context) baremetaloperator.Progress {
 func (s *server) Health(context.Context) baremetaloperator.Health { return "" }
 
 // HasPowerFailure implements baremetaloperator.Server.
-func (s *server) HasPowerFailure(context.Context) bool { return false }
+func (s *server) HasPowerFailure(context.Context) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.isPowerLost
+}

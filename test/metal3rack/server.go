@@ -1,10 +1,12 @@
 package metal3rack
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -30,8 +32,9 @@ type server struct {
 	server *rack.Server
 
 	mu sync.Mutex
-	// credentials are those of the last registration.
-	credentials map[string][]byte
+	// credentials are those of the last registration. isRegistered is true when the BMC has accepted them.
+	credentials  map[string][]byte
+	isRegistered bool
 	// installed is the URL of the image of the installation that has ended; empty: none has since the last cleaning.
 	installed string
 	// isClean is true when nothing was begun on the disk since the last cleaning.
@@ -47,6 +50,8 @@ type server struct {
 	owner string
 	// power is the change of power that is under way.
 	power hardware.PowerChange
+	// isPowerLost is true when the BMC did not say the power at the last look.
+	isPowerLost bool
 }
 
 // work is an operation on the server. Its attempt is given up when another operation begins.
@@ -80,20 +85,36 @@ func (s *server) readCredentials(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.isRegistered = s.isRegistered && maps.EqualFunc(s.credentials, secret.Data, bytes.Equal)
 	s.credentials = secret.Data
 	return nil
 }
 
+func (s *server) setRegistered() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.isRegistered = true
+}
+
+// mustAskBMC reports whether the credentials are new to the BMC.
+func (s *server) mustAskBMC() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.isRegistered
+}
+
 func secretName(server *rack.Server) string { return server.Name() + "-bmc" }
 
-// Register implements baremetaloperator.Server.
+// Register implements baremetaloperator.Server. The BMC is asked only about credentials that are new: that a BMC has gone dark is seen by its power.
 func (s *server) Register(ctx context.Context) baremetaloperator.Progress {
 	if p := s.Next(baremetaloperator.Registering); !p.Done {
 		return p
 	}
 	err := s.readCredentials(ctx)
-	if err == nil {
-		_, err = s.observe(ctx)
+	if err == nil && s.mustAskBMC() {
+		if _, err = s.observe(ctx); err == nil {
+			s.setRegistered()
+		}
 	}
 	if err != nil && !isPassing(err) {
 		return baremetaloperator.Progress{Problem: err.Error()}

@@ -29,17 +29,46 @@ func (h *Host) isPowerManaged() bool { return slices.Contains(powerStates, h.Sta
 //
 // The annotation proves it only in a state in which the operator looks at the power, and a request to power off is sent only in such a state: without
 // that, the operator ends an installation, writes provisioned with the power of before, and the server runs although its status says that it is off.
+//
+// It proves nothing either while the BMC does not answer: the power is unknown then, status.poweredOn stays what it was, and an operator whose status is
+// off already removes the annotation. One that writes the condition Manageable says so with it. Of one that does not, only a change is believed: the
+// status said on when the power-off was requested, and says off now.
 func (h *Host) isPowerCurrent() bool {
-	return h.hasOperatorSeenSpec() && h.PowerOffRequested && !h.RebootRequested
+	if h.canShowOff() {
+		return h.hasOperatorSeenSpec() && h.PowerOffRequested && !h.RebootRequested
+	}
+	return h.hasOperatorSeenSpec() && h.PowerOffOfRunning
 }
 
-// hasOperatorSeenSpec reports whether the operator looks at the power, and has observed the spec where it says what it has observed.
+// canShowOff reports whether the operator can show of a server whose status says off already that it knows that.
+func (h *Host) canShowOff() bool { return h.Manageable != nil || h.isEmptied() }
+
+// canBeAskedOff reports whether a request to power off can be confirmed: the operator looks at the power, and can show that it has seen the server off.
+func (h *Host) canBeAskedOff() bool {
+	return h.isPowerManaged() && (h.canShowOff() || h.PoweredOn)
+}
+
+// isEmptied reports whether the operator has removed what was installed on the host, for which it powers the server off, or nothing ever was.
+func (h *Host) isEmptied() bool {
+	return h.InstalledURL == "" && (h.State == metal3.StateAvailable || h.State == metal3.StateReady)
+}
+
+// isAskedOff reports whether the host is requested to be off, in such a way that its operator can confirm it.
+func (h *Host) isAskedOff() bool {
+	return !h.Online && (h.canShowOff() && h.PowerOffRequested || h.Manageable == nil && h.PowerOffOfRunning)
+}
+
+// hasOperatorSeenSpec reports whether the operator looks at the power and knows it, and has observed the spec where it says what it has observed. An operator
+// that says of any reason that it does not manage the host does not know its power.
 func (h *Host) hasOperatorSeenSpec() bool {
 	if !h.isPowerManaged() || h.isSetAside() || h.isUnreachable() {
 		return false
 	}
 	switch h.OperationalStatus {
 	case metal3.OperationalStatusDelayed, metal3.OperationalStatusDetached, metal3.OperationalStatusServicing:
+		return false
+	}
+	if h.Manageable != nil && !*h.Manageable {
 		return false
 	}
 	return h.ObservedGeneration == nil || *h.ObservedGeneration >= h.Generation
@@ -57,7 +86,7 @@ func (h *Host) isUnreachable() bool {
 // isBack reports whether a baremetal-operator has given the host back: nothing is installed, and nothing is asked for. An error that it had before
 // may stay until the next change of the power, and says nothing about the host.
 func (h *Host) isBack() bool {
-	return h.ImageURL == "" && h.InstalledURL == "" && (h.State == metal3.StateAvailable || h.State == metal3.StateReady)
+	return h.ImageURL == "" && h.isEmptied()
 }
 
 // hostError returns the error of the host. That of an installation which a baremetal-operator has undone is none.
@@ -92,10 +121,25 @@ func (s scope) waitForPowerState() result {
 		waitingFor = "its baremetal-operator to serve the host again"
 	}
 	reason, message := s.hostProblem()
-	if reason == "" {
+	switch {
+	case reason != "":
+	case s.Host.isPowerManaged():
+		waitingFor = "its baremetal-operator to see the server on"
+		reason, message = v1alpha1.ReasonPoweringOff, s.unprovenOffMessage()
+	default:
 		reason, message = v1alpha1.ReasonPoweringOff, fmt.Sprintf("host %s is %s, and is powered off when that has ended", s.hostName(), s.Host.State)
 	}
 	return waitResult(report{reason: reason, waitingFor: waitingFor, message: message}).withRequeueAfter(hostCheckInterval)
+}
+
+// unprovenOffMessage says why a server is not powered off that seems to be off.
+func (s scope) unprovenOffMessage() string {
+	message := "the status of host " + s.hostName() + " says that its server is off, and its baremetal-operator writes no conditions that say whether it knows the power: " +
+		"the server is powered off when it has been seen on"
+	if !s.Host.Online {
+		message += "; set spec.online of its BareMetalHost to true"
+	}
+	return message + s.abandonHint()
 }
 
 // servedInstallingReport is the same for the whole installation, because each write of a status is a request.

@@ -7,6 +7,7 @@ import (
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
@@ -45,6 +46,7 @@ func TestTheErrorsOfABaremetalOperatorHaveReasons(t *testing.T) {
 // TestThePowerOfAServedHostCountsOnlyWhenItIsNewer has one case for each thing that makes a status old.
 func TestThePowerOfAServedHostCountsOnlyWhenItIsNewer(t *testing.T) {
 	generation := func(n int64) *int64 { return &n }
+	withoutConditions := func(h *Host) { h.ObservedGeneration, h.Manageable = nil, nil }
 	for _, c := range []struct {
 		name   string
 		change func(*Host)
@@ -55,23 +57,57 @@ func TestThePowerOfAServedHostCountsOnlyWhenItIsNewer(t *testing.T) {
 		{"the conditions have observed the request in a look that only registered the host again", func(h *Host) { h.RebootRequested = true }, false},
 		{"somebody else has set online to false", func(h *Host) { h.PowerOffRequested = false }, false},
 		{"the operator installs the host, and does not look at its power", func(h *Host) { h.State = metal3.StateProvisioning }, false},
+		{"the operator does not know the power", func(h *Host) { h.Manageable = ptr.To(false) }, false},
+		{"the operator has the condition no more, and had seen the server on when it was asked", func(h *Host) { h.Manageable, h.PowerOffOfRunning = nil, true }, true},
+		{"the operator has no condition about the power", func(h *Host) { h.Manageable = nil }, false},
 		{"the operator cannot reach the BMC", func(h *Host) { h.Error = string(metal3.RegistrationError) }, false},
 		{"the operator has the host wait", func(h *Host) { h.OperationalStatus = metal3.OperationalStatusDelayed }, false},
 		{"the host is paused", func(h *Host) { h.Paused = true }, false},
 		{"an error of the installation does not keep the operator from looking", func(h *Host) { h.Error = string(metal3.ProvisioningError) }, true},
-		{"without conditions, the request was not sent", func(h *Host) { h.ObservedGeneration, h.PowerOffRequested = nil, false }, false},
-		{"without conditions, the operator has not seen the server off", func(h *Host) {
-			h.ObservedGeneration, h.RebootRequested = nil, true
-		}, false},
-		{"without conditions, the operator has seen the server off", func(h *Host) { h.ObservedGeneration = nil }, true},
+		{"without conditions, the request was not sent", func(h *Host) { withoutConditions(h); h.PowerOffRequested = false }, false},
+		{"without conditions, the status said off already when it was asked", withoutConditions, false},
+		{"without conditions, the status said on when it was asked", func(h *Host) { withoutConditions(h); h.PowerOffOfRunning = true }, true},
+		{"without conditions, that is so although a person asks for a reboot", func(h *Host) {
+			withoutConditions(h)
+			h.PowerOffOfRunning, h.PowerOffRequested, h.RebootRequested = true, false, true
+		}, true},
+		{"without conditions, the operator has removed the image", func(h *Host) { withoutConditions(h); h.State, h.InstalledURL = metal3.StateAvailable, "" }, true},
 		{"the server is on", func(h *Host) { h.PoweredOn = true }, false},
 	} {
 		f := served(t, v1alpha1.MachineDraining)
 		f.Host.Online, f.Host.PoweredOn, f.Host.State, f.Host.Generation, f.Host.ObservedGeneration = false, false, metal3.StateProvisioned, 7, generation(7)
-		f.Host.PowerOffRequested = true
+		f.Host.PowerOffRequested, f.Host.Manageable = true, ptr.To(true)
 		c.change(f.Host)
 		if got := f.isPoweredOff(); got != c.want {
 			t.Errorf("%s: the power-off counts as confirmed: %t", c.name, got)
+		}
+	}
+}
+
+// TestAServerThatSeemsToBeOffIsAskedOffOnlyWhereThatCanBeShown has a status that says off. Without conditions it may be an old one, and the BMC dark.
+func TestAServerThatSeemsToBeOffIsAskedOffOnlyWhereThatCanBeShown(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Host)
+		asks   bool
+		says   string
+	}{
+		{"its operator writes whether it knows the power", func(h *Host) { h.Manageable = ptr.To(true) }, true, "is being powered off"},
+		{"its operator does not know the power now", func(h *Host) { h.Manageable = ptr.To(false) }, true, "is being powered off"},
+		{"its operator writes no conditions", func(*Host) {}, false, "powered off when it has been seen on"},
+		{"its operator writes no conditions and is told to leave it off", func(h *Host) { h.Online = false }, false, "set spec.online of its BareMetalHost to true"},
+		{"its operator has seen it on", func(h *Host) { h.PoweredOn = true }, true, "is being powered off"},
+		{"nothing is installed on it", func(h *Host) { h.State, h.InstalledURL = metal3.StateAvailable, "" }, true, "is being powered off"},
+	} {
+		f := served(t, v1alpha1.MachineDraining)
+		f.Node = Node{}
+		f.Machine.Status.PowerOffRequestedAt = &metav1.MicroTime{Time: f.Now}
+		f.Host.Online, f.Host.PoweredOn, f.Host.State, f.Host.InstalledURL = true, false, metal3.StateProvisioned, f.Host.ImageURL
+		c.change(f.Host)
+		d := Plan(f)
+		ready := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionReady)
+		if asks := d.Action != nil && d.Action.Kind == PowerOff; asks != c.asks || ready.Reason != v1alpha1.ReasonPoweringOff || !strings.Contains(ready.Message, c.says) {
+			t.Errorf("%s: action %v, %s: %s", c.name, d.Action, ready.Reason, ready.Message)
 		}
 	}
 }

@@ -149,7 +149,7 @@ func (w *world) settle() {
 	}
 	for i, h := range w.hosts {
 		h.live.paused, h.live.retry = false, fmt.Sprint("retry-", i)
-		h.operator = operator{}
+		h.operator, h.hw.isDark = operator{}, false
 		h.live.rv++
 	}
 	for name, n := range w.tenant.nodes {

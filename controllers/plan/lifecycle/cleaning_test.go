@@ -5,6 +5,7 @@ import (
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
@@ -76,7 +77,7 @@ func (c *cleanedHost) release() {
 	for range 20 {
 		h := c.f.Host
 		h.Online, h.State, h.PoweredOn = c.host.Spec.Online, c.host.Status.Provisioning.State, c.host.Status.PoweredOn
-		h.ImageURL, h.InstalledURL, h.ObservedGeneration = "", c.host.Status.Provisioning.Image.URL, &h.Generation
+		h.ImageURL, h.InstalledURL, h.ObservedGeneration, h.Manageable = "", c.host.Status.Provisioning.Image.URL, &h.Generation, ptr.To(true)
 		if c.host.Spec.Image != nil {
 			h.ImageURL = c.host.Spec.Image.URL
 		}

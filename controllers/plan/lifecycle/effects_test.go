@@ -100,7 +100,7 @@ func (w *world) act(m *machine, f Facts, h *host, observed bmh, a Action) bool {
 			w.changeServed(f, h, a.Kind)
 		})
 	case PowerOff:
-		return w.onHost(h, observed, func() { w.checkMine(f, h, a); w.checkEvicted(f); h.live.online = false; w.changeServed(f, h, a.Kind) })
+		return w.onHost(h, observed, func() { w.checkMine(f, h, a); w.checkEvicted(f); w.changeServed(f, h, a.Kind); h.live.online = false })
 	case PowerOn:
 		return w.onHost(h, observed, func() { w.checkPowerOn(f, h, a); h.live.online = true; w.changeServed(f, h, a.Kind) })
 	case RequestInstall:

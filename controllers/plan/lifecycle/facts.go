@@ -201,13 +201,18 @@ type Host struct {
 	OperationalStatus metal3.OperationalStatus
 	// ErrorCount is status.errorCount.
 	ErrorCount int
-	// ObservedGeneration is the highest generation that a condition of the status has observed. It is nil where the host has no conditions.
+	// ObservedGeneration is the generation that the condition Manageable of the status has observed or, without it, the highest one that a condition has. It is
+	// nil where the host has no conditions.
 	ObservedGeneration *int64
+	// Manageable is whether the condition Manageable is True: the operator then knows the power. It is nil where the host has no such condition.
+	Manageable *bool
 	// PowerOffRequested is true when Ingot has requested the power-off and not the power-on since. RebootRequested is true while the host has the
 	// annotation by which Metal3 reboots it once.
 	PowerOffRequested, RebootRequested bool
 	// SecretAttempt is the last attempt that may have a claim Secret, as the host says. It is 0 where it says none.
 	SecretAttempt int64
+	// PowerOffOfRunning is true when the status said that the server was on in the version of the host in which the power-off was requested.
+	PowerOffOfRunning bool
 	// ClaimProblem says why the host cannot be claimed now, in the words of placement or quota. It is empty when the host can be claimed.
 	ClaimProblem string
 	// Installation is what the host says of its Machine in its annotation ingot.dev/installation. It is nil when it says nothing, or nothing

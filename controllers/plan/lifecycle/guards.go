@@ -79,7 +79,9 @@ type guards struct {
 	isPowerCurrent func(*Host) bool
 	// canBeAskedOff: such a host is requested to power off only in a state in which its operator looks at the power. Without it: a Machine that is
 	// being installed is rolled, and the power-off requested. The operator ends the installation, removes the annotation by which it would show that it
-	// has seen the server off, and writes provisioned with the power of before, which was off. The server runs, and its Node is deleted.
+	// has seen the server off, and writes provisioned with the power of before, which was off. The server runs, and its Node is deleted. One whose operator
+	// writes no conditions must have been seen on. Without it: the server stops by itself, is powered on again, and its BMC goes dark before the operator
+	// has seen that. The status says off, nothing contradicts it, and the Node of a server that runs is deleted.
 	canBeAskedOff func(*Host) bool
 	// canTakeImage: such a host is requested to install only when its operator has given it back without an image. Without it: the next attempt has the
 	// same image and other user data. Its operator compares the URLs, finds nothing to do, and powers the server on. The host reports the image as
@@ -92,7 +94,7 @@ func realGuards() guards {
 		hasHost: Facts.hasHost, isHostClaimable: Facts.isHostClaimable, hasImageOnDisk: Facts.hasImageOnDisk, isPoweredOff: Facts.isPoweredOff,
 		isNodeGone: Facts.isNodeGone, isHostReturnable: Facts.isHostReturnable, hasPassingVerdict: Facts.hasPassingVerdict, isBootAfterPowerOff: Facts.isBootAfterPowerOff, needsToken: Facts.needsToken,
 		revisionProblem: revisionProblem, isRollCancelled: Facts.isRollCancelled, findOwner: nodeidentity.Of,
-		isPowerCurrent: (*Host).isPowerCurrent, canBeAskedOff: (*Host).isPowerManaged, canTakeImage: Facts.canTakeImage,
+		isPowerCurrent: (*Host).isPowerCurrent, canBeAskedOff: (*Host).canBeAskedOff, canTakeImage: Facts.canTakeImage,
 	}
 }
 

@@ -172,6 +172,14 @@ var mutations = []struct {
 	}, "7:"},
 	{"a served host is returned before it is cleaned", servedHistory, func(g *guards) { g.isHostReturnable = func(f Facts) bool { return f.Host.ImageURL == "" } }, "3:"},
 	{"the power of a served host counts whenever it was seen", servedHistory, func(g *guards) { g.isPowerCurrent = func(*Host) bool { return true } }, "fence:"},
+	{"the power of a served host counts although its operator does not know it", servedHistory, func(g *guards) {
+		g.isPowerCurrent = func(h *Host) bool {
+			known, yes := *h, true
+			known.Manageable = &yes
+			return known.isPowerCurrent()
+		}
+	}, "fence:"},
+	{"a served host is asked to be off although its operator cannot show that it is", servedHistory, func(g *guards) { g.canBeAskedOff = (*Host).isPowerManaged }, "4:"},
 	{"a served host is asked to be off while it is installed", servedHistory, func(g *guards) { g.canBeAskedOff = func(*Host) bool { return true } }, "fence:"},
 	{"a served host is asked for the next image before it is given back", servedHistory, func(g *guards) { g.canTakeImage = func(Facts) bool { return true } }, "7:"},
 }

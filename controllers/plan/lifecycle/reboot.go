@@ -1,6 +1,8 @@
 package lifecycle
 
 import (
+	"strings"
+
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,14 +20,32 @@ const ownReboot = `{"mode":"soft","force":false}`
 // RequestPowerOff requests that the host of the Machine with that uid is off. While a person asks for a reboot, only spec.online is written: the
 // operator powers the server off all the same and then removes the person's annotation, and the request is completed after that. Without it: the
 // person's hard reboot of a server that hangs becomes a soft one or, when Ingot takes its own annotation back, is lost.
+//
+// A request that was sent while the status said on is kept whatever a person asks for: see IsPowerOffOfRunning.
 func RequestPowerOff(h *metal3.BareMetalHost, machine types.UID) {
+	isRunning := h.Status.PoweredOn || IsPowerOffOfRunning(h)
 	h.Spec.Online = false
-	if isRebootOfPerson(h) {
+	switch {
+	case isRunning:
+		metav1.SetMetaDataAnnotation(&h.ObjectMeta, v1alpha1.AnnotationPowerOff, string(machine))
+	case isRebootOfPerson(h):
 		delete(h.Annotations, v1alpha1.AnnotationPowerOff)
-		return
+	default:
+		metav1.SetMetaDataAnnotation(&h.ObjectMeta, v1alpha1.AnnotationPowerOff, string(machine)+seenOff)
 	}
-	metav1.SetMetaDataAnnotation(&h.ObjectMeta, v1alpha1.AnnotationPowerOff, string(machine))
-	metav1.SetMetaDataAnnotation(&h.ObjectMeta, metal3.RebootAnnotationPrefix, ownReboot)
+	if !isRebootOfPerson(h) {
+		metav1.SetMetaDataAnnotation(&h.ObjectMeta, metal3.RebootAnnotationPrefix, ownReboot)
+	}
+}
+
+// seenOff ends the value of the annotation of a request that was sent while the status said off.
+const seenOff = "/seen-off"
+
+// IsPowerOffOfRunning reports whether the status said that the server was on in the version of the host in which Ingot requested the power-off. That it
+// says off later is newer than the request then, whatever became of the annotation for a reboot.
+func IsPowerOffOfRunning(h *metal3.BareMetalHost) bool {
+	value, isRequested := h.Annotations[v1alpha1.AnnotationPowerOff]
+	return isRequested && !h.Spec.Online && !strings.HasSuffix(value, seenOff)
 }
 
 // WithdrawPowerOff removes what RequestPowerOff has written into the annotations.

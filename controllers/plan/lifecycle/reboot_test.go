@@ -6,6 +6,7 @@ import (
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
@@ -51,12 +52,40 @@ func TestAPersonsRebootIsKeptApartFromIngots(t *testing.T) {
 	}
 }
 
-// TestAPowerOffIsRequestedAgainWhenAPersonsRebootIsGone has an operator without conditions, where only Ingot's own annotation proves anything.
+// TestAPowerOffOfAServerThatWasOnIsRemembered has a person ask for a reboot before or after the request, so that the annotation for a reboot is theirs.
+func TestAPowerOffOfAServerThatWasOnIsRemembered(t *testing.T) {
+	person := func(h *metal3.BareMetalHost) {
+		metav1.SetMetaDataAnnotation(&h.ObjectMeta, metal3.RebootAnnotationPrefix, `{"mode":"hard"}`)
+	}
+	for _, isOn := range []bool{true, false} {
+		h := &metal3.BareMetalHost{}
+		h.Spec.Online, h.Status.PoweredOn = true, isOn
+		person(h)
+		RequestPowerOff(h, "machine-1")
+		first := IsPowerOffOfRunning(h)
+		delete(h.Annotations, metal3.RebootAnnotationPrefix)
+		h.Status.PoweredOn = false
+		RequestPowerOff(h, "machine-1")
+		person(h)
+		RequestPowerOff(h, "machine-1")
+		if last := IsPowerOffOfRunning(h); first != isOn || last != isOn {
+			t.Errorf("the server was on: %t; that is known at first: %t, and after the status said off: %t", isOn, first, last)
+		}
+		h.Spec.Online = true // somebody else's
+		RequestPowerOff(h, "machine-1")
+		if IsPowerOffOfRunning(h) {
+			t.Error("a request that was undone counts as one of a server that was on")
+		}
+	}
+}
+
+// TestAPowerOffIsRequestedAgainWhenAPersonsRebootIsGone has a status that said off at the request, so that only Ingot's own annotation proves anything.
 func TestAPowerOffIsRequestedAgainWhenAPersonsRebootIsGone(t *testing.T) {
 	f := served(t, v1alpha1.MachineDraining)
 	now := metav1.NewMicroTime(f.Now)
 	f.Machine.Status.PowerOffRequestedAt, f.Node = &now, Node{}
 	f.Host.Online, f.Host.PoweredOn, f.Host.State, f.Host.ObservedGeneration = false, false, metal3.StateProvisioned, nil
+	f.Host.Manageable = ptr.To(true)
 	f.Host.PowerOffRequested, f.Host.RebootRequested = false, false // the person has taken the reboot back
 	if d := Plan(f); d.Action == nil || d.Action.Kind != PowerOff {
 		t.Errorf("action %v, phase %s, waits for %s", d.Action, d.Status.Phase, d.Status.WaitingFor)

@@ -315,7 +315,7 @@ func TestAHostWithoutARecordIsDeprovisionedBeforeItTakesTheNextImage(t *testing.
 	w.sync()
 	f, _, _ := w.facts(w.machines[0])
 	f.Provider.HasRecords, f.Host.Record, f.Node, f.Secret = false, nil, Node{}, Secret{}
-	f.Host.Online, f.Host.PoweredOn, f.Host.PowerOffRequested = false, false, true
+	f.Host.Online, f.Host.PoweredOn, f.Host.PowerOffRequested, f.Host.PowerOffOfRunning = false, false, true, true
 	begun := metav1.NewMicroTime(w.now)
 	f.Machine.Status.PowerOffRequestedAt = &begun
 	for _, c := range []struct {

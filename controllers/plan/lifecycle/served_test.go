@@ -25,8 +25,12 @@ type servedHost struct {
 	// hasConditions: this release of the operator writes conditions, which have observed that generation.
 	hasConditions bool
 	observed      int64
+	// isUnmanageable: the condition Manageable is false, because the power is not known.
+	isUnmanageable bool
 	// isAskedOff and isRebooted are the annotations ingot.dev/power-off and reboot.metal3.io, isInspected is inspect.metal3.io.
 	isAskedOff, isRebooted, isInspected bool
+	// isOffOfRunning: the status said on when the power-off was requested.
+	isOffOfRunning bool
 }
 
 // operator is what a baremetal-operator keeps of a host in its memory.
@@ -65,7 +69,7 @@ func (w *world) operate(h *host) {
 	next := seen
 	w.lookAt(h, &next)
 	if next.hasConditions {
-		next.observed = seen.generation
+		next.observed, next.isUnmanageable = seen.generation, h.hw.isDark
 	}
 	w.logf("%s operator: %s on=%t %s -> %s on=%t %s; seen online=%t image=%q reboot=%t gen %d; really %q on=%t", h.name, seen.status.State, seen.status.PoweredOn, seen.status.ErrorType,
 		next.status.State, next.status.PoweredOn, next.status.ErrorType, seen.online, seen.imageURL, seen.isRebooted, seen.generation, h.hw.ironic, h.hw.on)
@@ -74,9 +78,10 @@ func (w *world) operate(h *host) {
 			return false
 		}
 		before := h.live
-		h.live.status, h.live.installedURL, h.live.observed = next.status, next.installedURL, next.observed
+		h.live.status, h.live.installedURL, h.live.observed, h.live.isUnmanageable = next.status, next.installedURL, next.observed, next.isUnmanageable
 		h.live.isRebooted, h.live.isInspected = next.isRebooted, next.isInspected
-		if before.status != next.status || before.installedURL != next.installedURL || before.observed != next.observed || before.isRebooted != next.isRebooted || before.isInspected != next.isInspected {
+		if before.status != next.status || before.installedURL != next.installedURL || before.observed != next.observed || before.isUnmanageable != next.isUnmanageable ||
+			before.isRebooted != next.isRebooted || before.isInspected != next.isInspected {
 			h.live.rv++
 		}
 		return true
@@ -164,6 +169,9 @@ func (w *world) inspect(h *host, n *bmh) {
 // managePower looks at the power, and makes it what the spec says when the status has been right.
 func (w *world) managePower(h *host, n *bmh) {
 	s, on := &n.status, h.hw.on
+	if h.hw.isDark {
+		on = s.PoweredOn // what is not known changes nothing
+	}
 	desired := n.online && !(n.isRebooted && s.State == metal3.StateProvisioned)
 	switch {
 	case on != s.PoweredOn:
@@ -174,7 +182,7 @@ func (w *world) managePower(h *host, n *bmh) {
 	case !on && n.isRebooted:
 		n.isRebooted = false
 	case on == desired || h.hw.ironic.isBusy():
-	case w.happens(10):
+	case h.hw.isDark, w.happens(10):
 		fail(s, metal3.PowerManagementError)
 	default:
 		w.power(h, desired)
@@ -186,7 +194,7 @@ func (w *world) managePower(h *host, n *bmh) {
 func (w *world) deploy(h *host, n *bmh) {
 	switch h.hw.ironic {
 	case "", ironicInspected:
-		if s := w.secrets[secretKey(h, n.userData)]; s != nil && s.attempt == n.userData && !w.happens(40) {
+		if s := w.secrets[secretKey(h, n.userData)]; s != nil && s.attempt == n.userData && !h.hw.isDark && !w.happens(40) {
 			w.beginDeploy(h, n, s)
 		}
 	case ironicFailed:
@@ -237,6 +245,10 @@ func (w *world) clean(h *host, n *bmh) {
 		if n.installedURL != "" && h.hw.booted {
 			w.violated("fence: %s runs while its image is removed", h.name)
 		}
+		if h.hw.isDark {
+			fail(&n.status, metal3.ProvisioningError)
+			return
+		}
 		w.power(h, false)
 		h.hw.ironic, h.hw.cleaning = ironicCleaning, n.cleaning
 	}
@@ -273,7 +285,7 @@ func (w *world) runServed(h *host) {
 // disturbServed is what the world does to a baremetal-operator and its hosts.
 func (w *world) disturbServed() {
 	h := w.hosts[w.rng.IntN(len(w.hosts))]
-	what := w.rng.IntN(8)
+	what := w.rng.IntN(9)
 	w.logf("disturbance %d of the operator of %s", what, h.name)
 	switch what {
 	case 0:
@@ -293,6 +305,8 @@ func (w *world) disturbServed() {
 			h.live.generation++
 			h.live.rv++
 		}
+	case 8: // the BMC goes dark, or is back: nobody knows the power, and nobody changes it
+		h.hw.isDark = !h.hw.isDark
 	case 5: // a Machine is given up, or gets another revision, while it is installed
 		for _, m := range w.machines {
 			if s := m.live.Status; s.Phase == v1alpha1.MachineProvisioning && s.HostRef.Name == h.name {

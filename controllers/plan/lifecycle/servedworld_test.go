@@ -76,10 +76,11 @@ func (w *world) placementRequestOf(m Machine) placement.Request {
 // addServed adds to the facts what a host without a HostRecord tells.
 func (n *bmh) addServed(f *Host) {
 	f.Record, f.InstalledURL, f.OperationalStatus, f.ErrorCount = nil, n.installedURL, n.status.OperationalStatus, n.status.ErrorCount
-	f.PowerOffRequested, f.RebootRequested, f.SecretAttempt = n.isAskedOff, n.isRebooted, n.secretAttempt
+	f.PowerOffRequested, f.RebootRequested, f.PowerOffOfRunning = n.isAskedOff, n.isRebooted, n.isAskedOff && n.isOffOfRunning
+	f.SecretAttempt = n.secretAttempt
 	if n.hasConditions {
-		observed := n.observed
-		f.ObservedGeneration = &observed
+		observed, manageable := n.observed, !n.isUnmanageable
+		f.ObservedGeneration, f.Manageable = &observed, &manageable
 	}
 }
 
@@ -106,6 +107,7 @@ func (w *world) changeServed(f Facts, h *host, kind ActionKind) {
 			n.secretAttempt = f.Machine.Status.Attempt + 1
 		})
 	case PowerOff:
+		n.isOffOfRunning = n.status.PoweredOn || !n.online && n.isAskedOff && n.isOffOfRunning
 		n.isAskedOff, n.isRebooted = true, true
 	case PowerOn:
 		n.withdrawPowerOff()

@@ -30,6 +30,8 @@ type server struct {
 	ironic   ironicState
 	cleaning metal3.AutomatedCleaningMode
 	leftBy   string
+	// isDark: the BMC of such a server does not answer, and its power is unknown.
+	isDark bool
 	// credential: the node has joined once and needs no token any more.
 	credential bool
 }

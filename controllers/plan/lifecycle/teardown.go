@@ -142,7 +142,7 @@ func (s scope) planPowerOffTimestamp() result {
 
 func (s scope) planPowerOff() result {
 	switch h := s.Host; {
-	case !h.Online && (s.mustHaveRecord() || h.PowerOffRequested):
+	case s.mustHaveRecord() && !h.Online, !s.mustHaveRecord() && h.isAskedOff():
 		return done
 	case s.mustHaveRecord() || !h.isSetAside() && s.guards.canBeAskedOff(h):
 		return actionResult(Action{Kind: PowerOff}, s.powerOffReport())

@@ -259,7 +259,7 @@ func (w *world) facts(m *machine) (Facts, *host, bmh) {
 			observed = h.live // the shell asks the API server itself
 		}
 		if f.Host = hostFacts(h.name, observed, f.Machine.UID); !isLive {
-			f.Host.ObservedGeneration = nil // the cache has no conditions
+			f.Host.ObservedGeneration, f.Host.Manageable = nil, nil // the cache has no conditions
 		}
 		if f.Machine.Status.Phase == v1alpha1.MachineClaiming {
 			f.Host.ClaimProblem = claimProblem(w.placementRequestOf(f.Machine), h.name, observed)

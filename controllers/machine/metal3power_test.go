@@ -1,0 +1,71 @@
+package machine_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/test/management"
+)
+
+// setDark makes the BMC of the server answer nobody, or answer again. The service behind the operator then does not know the power, and says so where it
+// has words for it.
+func (r *metal3Rig) setDark(name string, is bool) {
+	r.servers[name].HidePower(is)
+	r.servers[name].SetPowerFailure(is)
+}
+
+// TestAnUnknownPowerConfirmsNoPowerOff has a server that stopped by itself and runs again when its BMC goes dark. The status says off, as it was seen last,
+// and the operator does what it does with a server that is off.
+func TestAnUnknownPowerConfirmsNoPowerOff(t *testing.T) {
+	forEachRelease(t, func(t *testing.T, r *metal3Rig) {
+		r.ready()
+		s := r.servers["server-00"]
+		s.Switch(false)
+		r.until("the operator has seen the server off", func() bool { return !r.bareHost("server-00").Status.PoweredOn })
+		s.Switch(true)
+		r.setDark("server-00", true)
+		r.deleteMachine()
+		r.awaitPowerOff()
+		for range 5 {
+			r.look("server-00")
+			r.poke(r.namespace)
+		}
+		management.Eventually(t, "the Machine still waits for the power-off", func() bool {
+			c := r.condition(r.namespace, v1alpha1.ConditionReady)
+			return c.Reason == v1alpha1.ReasonPoweringOff || c.Reason == v1alpha1.ReasonBMCConflict
+		})
+		if h := r.bareHost("server-00"); h.Spec.Image == nil || !s.IsRunning() {
+			t.Error("the host is deprovisioned while its server runs")
+		}
+		if err := server.Client.Get(t.Context(), client.ObjectKey{Name: r.namespace}, &corev1.Node{}); err != nil {
+			t.Errorf("the Node of a server that runs: %v", err)
+		}
+		r.setDark("server-00", false)
+		r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
+	})
+}
+
+// TestAMachineJoinsWhenItsOperatorHasSeenTheServerOn has a host that is provisioned, and whose status says off still.
+func TestAMachineJoinsWhenItsOperatorHasSeenTheServerOn(t *testing.T) {
+	forEachRelease(t, func(t *testing.T, r *metal3Rig) {
+		r.provisionUnseen()
+		r.setDark("server-00", true)
+		for range 5 {
+			r.look("server-00")
+			r.poke(r.namespace)
+		}
+		management.Eventually(t, "the Machine has seen the host", func() bool {
+			message := r.condition(r.namespace, v1alpha1.ConditionProvisioned).Message
+			return strings.Contains(message, "is installed by its baremetal-operator") || strings.Contains(message, "its BMC does not change the power")
+		})
+		if phase := r.phase(); phase != v1alpha1.MachineProvisioning {
+			t.Errorf("the operator has not seen the server on, and the Machine is %s", phase)
+		}
+		r.setDark("server-00", false)
+		r.join()
+	})
+}
