@@ -15,6 +15,8 @@ const (
 	ReasonHostServicing = "HostServicing"
 	// ReasonHostDeleting: the BareMetalHost of a metal3 provider is being deleted under the Machine; its baremetal-operator removes the image.
 	ReasonHostDeleting = "HostDeleting"
+	// ReasonPowerOffDisabled: the host of a metal3 provider has spec.disablePowerOff, so that neither a roll nor a release nor a power-off goes on.
+	ReasonPowerOffDisabled = "PowerOffDisabled"
 )
 
 // ClaimSecretName returns the name of the claim Secret of a host, which is in the host's namespace.

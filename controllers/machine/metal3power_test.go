@@ -1,9 +1,11 @@
 package machine_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -68,4 +70,25 @@ func TestAMachineJoinsWhenItsOperatorHasSeenTheServerOn(t *testing.T) {
 		r.setDark("server-00", false)
 		r.join()
 	})
+}
+
+// TestAHostThatIsNeverPoweredOffIsNotAskedToBe has spec.disablePowerOff set on a host in use. The operator would reboot the server in place of the power-off.
+func TestAHostThatIsNeverPoweredOffIsNotAskedToBe(t *testing.T) {
+	r := newMetal3Rig(t, true)
+	r.ready()
+	r.editBareHost("server-00", func(h *metal3.BareMetalHost) { h.Spec.DisablePowerOff = true })
+	r.deleteMachine()
+	r.until("the Machine says what keeps its server on", func() bool {
+		c := r.condition(r.namespace, v1alpha1.ConditionReady)
+		return c.Reason == v1alpha1.ReasonPowerOffDisabled && strings.Contains(c.Message, "an administrator of the host removes that field")
+	})
+	for range 3 {
+		r.look("server-00")
+		r.poke(r.namespace)
+	}
+	if h, log := r.bareHost("server-00"), r.servers["server-00"].Log(); !h.Spec.Online || h.Spec.Image == nil || slices.Contains(log, "reboot") {
+		t.Errorf("online %t, image %v; what was done with the server: %v", h.Spec.Online, h.Spec.Image, log)
+	}
+	r.editBareHost("server-00", func(h *metal3.BareMetalHost) { h.Spec.DisablePowerOff = false })
+	r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
 }

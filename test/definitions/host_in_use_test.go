@@ -39,6 +39,7 @@ func testHostInUse(t *testing.T, r claimRig) {
 		{"the manager releases it", r.manager, `{"spec":{"online":false,"image":null}}`, ""},
 		{"an administrator removes the image", r.admin, removed, "kubectl delete machine -n default " + m.Name},
 		{"an operator changes the image", r.operator, `{"spec":{"image":{"url":"http://images/y"}}}`, "change the osImageRef of the NodeType"},
+		{"an operator forbids its power-off", r.operator, `{"spec":{"disablePowerOff":true}}`, "would keep it from a roll and a release"},
 		{"a label", r.operator, `{"metadata":{"labels":{"rack":"2"}}}`, ""},
 		{"a reboot", r.operator, `{"metadata":{"annotations":{"reboot.metal3.io":""}}}`, ""},
 	} {

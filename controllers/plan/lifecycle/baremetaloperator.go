@@ -97,6 +97,27 @@ func (f Facts) hostError() string {
 	return f.Host.Error
 }
 
+// isNeverPoweredOff reports whether spec.disablePowerOff forbids the power-off of a host without a HostRecord.
+func (s scope) isNeverPoweredOff() bool {
+	return s.Host != nil && s.Host.NeverPoweredOff && !s.mustHaveRecord()
+}
+
+// waitWhileNeverPoweredOff asks nothing of a host whose power-off an administrator has forbidden since its claim. Without it: Metal3's webhook refuses online
+// false on such a host for ever or, without that webhook, the operator reboots the server again and again in place of the power-off; and the Machine says only that its
+// BMC has not confirmed.
+func (s scope) waitWhileNeverPoweredOff() result {
+	if !s.isNeverPoweredOff() {
+		return done
+	}
+	return waitResult(report{
+		reason: v1alpha1.ReasonPowerOffDisabled, waitingFor: "spec.disablePowerOff of the host to be removed", message: s.neverPoweredOffMessage() + s.abandonHint(),
+	}).withRequeueAfter(hostCheckInterval)
+}
+
+func (s scope) neverPoweredOffMessage() string {
+	return "host " + s.hostName() + " has spec.disablePowerOff, so that its server can neither be powered off nor get another image: an administrator of the host removes that field"
+}
+
 // isSetAside reports whether a person keeps the baremetal-operator away from the host.
 func (h *Host) isSetAside() bool { return h.Paused || h.Detached }
 

@@ -202,3 +202,39 @@ func TestANodeThatRegistersWhileItsServedHostIsGivenBackIsDeleted(t *testing.T) 
 		t.Errorf("%+v", d.Action)
 	}
 }
+
+// TestAHostThatIsNeverPoweredOffIsAskedForNothing has spec.disablePowerOff set while a Machine has the host.
+func TestAHostThatIsNeverPoweredOffIsAskedForNothing(t *testing.T) {
+	for phase, change := range map[v1alpha1.MachinePhase]func(*Facts){
+		v1alpha1.MachineDraining:  func(*Facts) {},
+		v1alpha1.MachineReleasing: func(f *Facts) { f.Machine.Deleting = true },
+	} {
+		f := served(t, phase)
+		change(&f)
+		f.Machine.Status.PowerOffRequestedAt = &metav1.MicroTime{Time: f.Now}
+		f.Node, f.Token, f.Host.Online, f.Host.PoweredOn, f.Host.State = Node{}, nil, true, true, metal3.StateProvisioned
+		if d := Plan(f); d.Action == nil || d.Action.Kind != PowerOff {
+			t.Errorf("%s: a host that may be powered off: %v", phase, d.Action)
+		}
+		f.Host.NeverPoweredOff = true
+		d := Plan(f)
+		ready := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionReady)
+		if d.Action != nil || ready.Reason != v1alpha1.ReasonPowerOffDisabled || !strings.Contains(ready.Message, "an administrator of the host removes that field") || d.RequeueAfter == 0 {
+			t.Errorf("%s: action %v, %s: %s", phase, d.Action, ready.Reason, ready.Message)
+		}
+	}
+}
+
+// TestNoNodeIsDrainedForARollOfAHostThatIsNeverPoweredOff says in the condition UpToDate why.
+func TestNoNodeIsDrainedForARollOfAHostThatIsNeverPoweredOff(t *testing.T) {
+	for _, isForbidden := range []bool{false, true} {
+		f := served(t, v1alpha1.MachineReady)
+		f.Node, f.Host.NeverPoweredOff = ownNode(&f), isForbidden
+		f.Machine.Spec.Revision, f.NextRevision = "rev-2", revisionOf("rev-2")
+		d := Plan(f)
+		upToDate := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionUpToDate)
+		if isDrained := d.Status.Phase == v1alpha1.MachineDraining; isDrained == isForbidden || isForbidden && upToDate.Reason != v1alpha1.ReasonPowerOffDisabled {
+			t.Errorf("spec.disablePowerOff: %t; the Machine is %s: %v", isForbidden, d.Status.Phase, upToDate)
+		}
+	}
+}

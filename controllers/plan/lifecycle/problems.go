@@ -39,6 +39,9 @@ func (s scope) rollProblem() (reason, message string) {
 	if reason, message = s.guards.revisionProblem(s.Facts, s.NextRevision); reason != "" {
 		return reason, message
 	}
+	if s.isNeverPoweredOff() {
+		return v1alpha1.ReasonPowerOffDisabled, s.neverPoweredOffMessage()
+	}
 	switch s.Machine.Status.Phase {
 	case v1alpha1.MachineValidating, v1alpha1.MachineReady:
 		// With this problem the BMC would not confirm the power-off, and the node would be drained for nothing.
