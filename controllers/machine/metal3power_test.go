@@ -92,3 +92,35 @@ func TestAHostThatIsNeverPoweredOffIsNotAskedToBe(t *testing.T) {
 	r.editBareHost("server-00", func(h *metal3.BareMetalHost) { h.Spec.DisablePowerOff = false })
 	r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
 }
+
+// TestAReleaseGoesOnWhenItsHostIsAskedToBeOn applies a manifest with online true when the image is removed.
+func TestAReleaseGoesOnWhenItsHostIsAskedToBeOn(t *testing.T) {
+	forEachRelease(t, func(t *testing.T, r *metal3Rig) {
+		r.ready()
+		r.deleteMachine()
+		r.until("the host has no image", func() bool { return r.bareHost("server-00").Spec.Image == nil })
+		r.editBareHost("server-00", func(h *metal3.BareMetalHost) { h.Spec.Online = true })
+		r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
+		if h := r.bareHost("server-00"); h.Spec.Online || h.Status.PoweredOn || h.Annotations[v1alpha1.AnnotationLastErase] != "Metadata" {
+			t.Errorf("the host is returned with online %t, powered on %t, last erase %q", h.Spec.Online, h.Status.PoweredOn, h.Annotations[v1alpha1.AnnotationLastErase])
+		}
+	})
+}
+
+// TestAHostThatWasGivenUpIsReturnedWhenItsOperatorHasSeenThat has the operator stopped while the Machine is deleted. The next Machine asks for the same image,
+// and the count of failed installations ends only when the operator has seen the host without one.
+func TestAHostThatWasGivenUpIsReturnedWhenItsOperatorHasSeenThat(t *testing.T) {
+	r := newMetal3Rig(t, true)
+	r.failInstallation()
+	r.deleteMachine()
+	management.Eventually(t, "the Machine waits for the operator", func() bool {
+		return strings.Contains(r.condition(r.namespace, v1alpha1.ConditionReady).Message, "has not yet seen that no image is asked for")
+	})
+	r.poke(r.namespace)
+	if h := r.bareHost("server-00"); h.Spec.ConsumerRef == nil || h.Spec.Image != nil {
+		t.Errorf("the operator is stopped, and the host is %v's, with image %v", h.Spec.ConsumerRef, h.Spec.Image)
+	}
+	r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
+	r.addMachine(r.namespace)
+	r.join()
+}

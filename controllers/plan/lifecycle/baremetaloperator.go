@@ -71,6 +71,17 @@ func (h *Host) hasOperatorSeenSpec() bool {
 	if h.Manageable != nil && !*h.Manageable {
 		return false
 	}
+	return h.isSpecObserved()
+}
+
+// isSeenOff reports whether the operator has looked at a host that was given back since its last change, and seen it off. Where Ingot asked for that, it has removed
+// the annotation for a reboot then.
+func (h *Host) isSeenOff() bool {
+	return !h.Online && !h.PoweredOn && h.hasOperatorSeenSpec() && !(h.PowerOffRequested && h.RebootRequested)
+}
+
+// isSpecObserved reports whether the operator has observed the spec, where it says what it has observed.
+func (h *Host) isSpecObserved() bool {
 	return h.ObservedGeneration == nil || *h.ObservedGeneration >= h.Generation
 }
 
@@ -153,6 +164,15 @@ func (s scope) waitForPowerState() result {
 	return waitResult(report{reason: reason, waitingFor: waitingFor, message: message}).withRequeueAfter(hostCheckInterval)
 }
 
+// planOfflineAgain requests a host to be off that somebody has set to online true since its image was removed. Without it: the operator powers the server on, and the
+// Machine waits for ever for a host that is available and off.
+func (s scope) planOfflineAgain() result {
+	if s.mustHaveRecord() || !s.Host.Online || s.Host.isSetAside() {
+		return done
+	}
+	return actionResult(Action{Kind: PowerOff}, s.powerOffReport()).withRequeueAfter(hostCheckInterval)
+}
+
 // unprovenOffMessage says why a server is not powered off that seems to be off.
 func (s scope) unprovenOffMessage() string {
 	message := "the status of host " + s.hostName() + " says that its server is off, and its baremetal-operator writes no conditions that say whether it knows the power: " +
@@ -215,6 +235,14 @@ func (s scope) givenUpHint(hostError string) string {
 		return ""
 	}
 	return "; its baremetal-operator tries it no more: mend the cause and " + s.Machine.RemovalAdvice() + ", or change the image of the NodeType"
+}
+
+// unobservedHint returns the end of a message about a host that is back but for its operator, which has not looked at it yet.
+func (s scope) unobservedHint() string {
+	if s.mustHaveRecord() || !s.Host.isBack() || s.Host.isSpecObserved() {
+		return ""
+	}
+	return "; its baremetal-operator has not yet seen that no image is asked for: see whether it runs"
 }
 
 // deletedHostMessage says what the deletion of a BareMetalHost does to its Machine, and the way back.

@@ -238,3 +238,39 @@ func TestNoNodeIsDrainedForARollOfAHostThatIsNeverPoweredOff(t *testing.T) {
 		}
 	}
 }
+
+// TestAHostIsReturnedWhenItsOperatorHasSeenItWithoutAnImage has a Machine that is deleted, and a host that is available.
+func TestAHostIsReturnedWhenItsOperatorHasSeenItWithoutAnImage(t *testing.T) {
+	const none = ActionKind("")
+	for _, c := range []struct {
+		name   string
+		change func(*Host)
+		want   ActionKind
+		says   string
+	}{
+		{"the operator has looked since", func(*Host) {}, ReturnHost, ""},
+		{"the operator does not say what it has seen", func(h *Host) { h.ObservedGeneration = nil }, ReturnHost, ""},
+		{"the operator is stopped", func(h *Host) { h.Generation++ }, none, "has not yet seen that no image is asked for"},
+		{"somebody has asked for it to be on, and it is", func(h *Host) { h.Online, h.PoweredOn = true, true }, PowerOff, "is being powered off"},
+		{"somebody has asked for it to be on, and the operator has not seen that", func(h *Host) { h.Online = true }, PowerOff, "is being powered off"},
+		{"the operator has not seen that it is to be off again", func(h *Host) { h.PowerOffRequested, h.RebootRequested = true, true }, none, "is available"},
+		{"the operator does not know the power", func(h *Host) { h.Manageable = ptr.To(false) }, none, "is available"},
+		{"it is not off yet", func(h *Host) { h.PoweredOn = true }, none, "is available"},
+	} {
+		f := served(t, v1alpha1.MachineReleasing)
+		f.Machine.Deleting, f.Node, f.Secret, f.Token = true, Node{}, Secret{}, nil
+		h := f.Host
+		h.State, h.ImageURL, h.InstalledURL, h.Online, h.PoweredOn = metal3.StateAvailable, "", "", false, false
+		observed := h.Generation
+		h.ObservedGeneration = &observed
+		c.change(h)
+		d := Plan(f)
+		kind := none
+		if d.Action != nil {
+			kind = d.Action.Kind
+		}
+		if ready := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionReady); kind != c.want || !strings.Contains(ready.Message, c.says) {
+			t.Errorf("%s: %s, %s: %s", c.name, kind, ready.Reason, ready.Message)
+		}
+	}
+}

@@ -43,7 +43,9 @@ type guards struct {
 	// has no gate taint any more: pods are scheduled to a node that no verdict has passed.
 	isNodeGone func(Facts) bool
 	// isHostReturnable: a host is returned only when it is available again and erased as requested. Without it: the consumerRef is removed
-	// while the erase runs, another tenant's Machine claims the host, and that tenant finds the data of the one before.
+	// while the erase runs, another tenant's Machine claims the host, and that tenant finds the data of the one before. A baremetal-operator must have seen that
+	// no image is asked for, where it says what it has seen. Without it: it is stopped, the host is returned, and the next Machine asks for the image that has failed as
+	// often as it is tried; the operator never saw the host without it, and reports a failure that it did not try.
 	isHostReturnable func(Facts) bool
 	// hasPassingVerdict: a Machine is Ready only when the verdict passed and is about this Node, this boot and this installation. Without
 	// it: a node passes, reboots, and comes up with 7 of 8 GPUs. The verdict of the boot before still counts, the Machine stays Ready, and
@@ -151,7 +153,7 @@ func (f Facts) isNodeGone() bool { return f.Tenant.Reachable && !f.hasOwnNode() 
 func (f Facts) isHostReturnable() bool {
 	h := f.Host
 	if h.Record == nil {
-		return !f.Provider.HasRecords && h.isBack() && !h.PoweredOn
+		return !f.Provider.HasRecords && h.isBack() && h.isSeenOff()
 	}
 	if h.ImageURL != "" || h.Error != "" || (h.State != metal3.StateAvailable && h.State != metal3.StateReady) {
 		return false

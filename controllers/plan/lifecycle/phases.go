@@ -126,6 +126,7 @@ var phases = map[v1alpha1.MachinePhase][]step{
 			stepsIf("the installed system may run", scope.canBeRunning, fenceSteps()...),
 			newStep("the HostRecord says which Node may remain", scope.planRemainingNodeRecord),
 			newStep("the host has no image", scope.planDeprovision),
+			newStep("a host without a HostRecord stays requested to be off", scope.planOfflineAgain),
 			newStep("the host is erased and available", scope.waitForErase),
 			newStep("no Node that registered meanwhile exists", scope.planLateNodeDeletion),
 			newStep("the HostRecord is empty", scope.planHostRecordRemoval),

@@ -285,7 +285,7 @@ func (w *world) runServed(h *host) {
 // disturbServed is what the world does to a baremetal-operator and its hosts.
 func (w *world) disturbServed() {
 	h := w.hosts[w.rng.IntN(len(w.hosts))]
-	what := w.rng.IntN(9)
+	what := w.rng.IntN(10)
 	w.logf("disturbance %d of the operator of %s", what, h.name)
 	switch what {
 	case 0:
@@ -305,6 +305,12 @@ func (w *world) disturbServed() {
 			h.live.generation++
 			h.live.rv++
 		}
+	case 9: // somebody applies a manifest with online true while the host has no image
+		if h.live.consumer != "" && h.live.imageURL == "" && !h.live.online {
+			h.live.online = true
+			h.live.generation++
+			h.live.rv++
+		}
 	case 8: // the BMC goes dark, or is back: nobody knows the power, and nobody changes it
 		h.hw.isDark = !h.hw.isDark
 	case 5: // a Machine is given up, or gets another revision, while it is installed
@@ -314,7 +320,7 @@ func (w *world) disturbServed() {
 			}
 		}
 	default: // the server stops by itself, or somebody presses its button while its image is on its disk
-		if h.live.online && h.hw.ironic == ironicActive && h.live.status.State == metal3.StateProvisioned {
+		if h.live.online && h.live.imageURL != "" && h.hw.ironic == ironicActive && h.live.status.State == metal3.StateProvisioned {
 			w.power(h, !h.hw.on)
 		}
 	}

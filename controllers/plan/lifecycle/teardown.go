@@ -302,7 +302,7 @@ func (s scope) waitForErase() result {
 	reason, message := s.hostProblem()
 	switch {
 	case reason == "":
-		reason, message = v1alpha1.ReasonErasing, "host "+s.hostName()+" is "+string(s.Host.State)+s.runningStep()
+		reason, message = v1alpha1.ReasonErasing, "host "+s.hostName()+" is "+string(s.Host.State)+s.runningStep()+s.unobservedHint()
 	case reason == v1alpha1.ReasonBootAddressWrong || reason == v1alpha1.ReasonBootNetworkInvalid:
 		message += "; its erase waits for that, and the host stays out of the pool"
 	case s.Host.Error != "":
