@@ -7,9 +7,11 @@ import (
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/test/baremetaloperator"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
@@ -123,4 +125,39 @@ func TestAHostThatWasGivenUpIsReturnedWhenItsOperatorHasSeenThat(t *testing.T) {
 	r.until("the Machine is gone", func() bool { return r.machine(r.namespace).UID == "" })
 	r.addMachine(r.namespace)
 	r.join()
+}
+
+// TestAHostThatItsOperatorHasWaitSaysSo has no room for another installation at first, and then a change of the firmware that takes its time.
+func TestAHostThatItsOperatorHasWaitSaysSo(t *testing.T) {
+	forEachRelease(t, func(t *testing.T, r *metal3Rig) {
+		next, mayInstall := r.addRevision(2, "1.37.0"), false
+		r.options.Capacity = func(types.NamespacedName) bool { return mayInstall }
+		r.operator = baremetaloperator.New(r.options)
+		r.start()
+		r.addMachine(r.namespace)
+		r.until("the Machine says that its host is delayed", func() bool {
+			c := r.condition(r.namespace, v1alpha1.ConditionReady)
+			return c.Reason == v1alpha1.ReasonHostDelayed && strings.Contains(c.Message, "PROVISIONING_LIMIT")
+		})
+		mayInstall = true
+		r.join()
+
+		s := r.servers["server-00"]
+		s.RequestServicing()
+		s.Delay(baremetaloperator.Servicing, -1)
+		s.Switch(false)
+		r.until("the operator changes the firmware", func() bool {
+			return r.bareHost("server-00").Status.OperationalStatus == metal3.OperationalStatusServicing
+		})
+		r.want(r.namespace, next)
+		r.until("the roll waits for that", func() bool {
+			return r.condition(r.namespace, v1alpha1.ConditionUpToDate).Reason == v1alpha1.ReasonHostServicing
+		})
+		if h := r.bareHost("server-00"); !h.Spec.Online {
+			t.Error("the host is to be off while its firmware is changed")
+		}
+		s.Delay(baremetaloperator.Servicing, 0)
+		r.untilPhase(v1alpha1.MachineDraining)
+		r.join()
+	})
 }

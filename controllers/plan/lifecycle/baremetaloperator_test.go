@@ -29,6 +29,11 @@ func TestTheErrorsOfABaremetalOperatorHaveReasons(t *testing.T) {
 		{func(h *Host) { h.Error, h.ErrorCount = string(metal3.RegistrationError), 3 }, v1alpha1.ReasonBMCUnreachable, "refuses the credentials (3 times)"},
 		{func(h *Host) { h.Online, h.Error, h.ErrorCount = true, string(metal3.PowerManagementError), 1 }, v1alpha1.ReasonBMCConflict, "does not change the power ("},
 		{func(h *Host) { h.Error, h.ImageURL = string(metal3.ProvisioningError), "http://images/a.raw" }, "InstallerFailed", "could not install or clean it"},
+		{func(h *Host) { h.Error = string(metal3.ProvisionedRegistrationError) }, v1alpha1.ReasonBMCUnreachable, "cannot register the running server again"},
+		{func(h *Host) { h.Error = string(metal3.InspectionError) }, v1alpha1.ReasonHostError, "its inspection failed"},
+		{func(h *Host) { h.Error = string(metal3.PreparationError) }, v1alpha1.ReasonHostError, "RAID or firmware could not be prepared"},
+		{func(h *Host) { h.Error = string(metal3.ServicingError) }, v1alpha1.ReasonHostError, "its servicing failed"},
+		{func(h *Host) { h.Error = string(metal3.DetachError) }, v1alpha1.ReasonHostError, "could not detach it"},
 		{func(h *Host) { h.Error = "an error of a later release" }, v1alpha1.ReasonHostError, "an error of a later release"},
 		{func(h *Host) { h.OperationalStatus = metal3.OperationalStatusDelayed }, v1alpha1.ReasonHostDelayed, "PROVISIONING_LIMIT"},
 		{func(h *Host) { h.OperationalStatus = metal3.OperationalStatusServicing }, v1alpha1.ReasonHostServicing, "firmware"},
@@ -271,6 +276,19 @@ func TestAHostIsReturnedWhenItsOperatorHasSeenItWithoutAnImage(t *testing.T) {
 		}
 		if ready := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionReady); kind != c.want || !strings.Contains(ready.Message, c.says) {
 			t.Errorf("%s: %s, %s: %s", c.name, kind, ready.Reason, ready.Message)
+		}
+	}
+}
+
+// TestAServedHostHasItsImageOnlyWhenItWasSeenOn has a host that is provisioned.
+func TestAServedHostHasItsImageOnlyWhenItWasSeenOn(t *testing.T) {
+	f := served(t, v1alpha1.MachineProvisioning)
+	h := f.Host
+	h.State, h.Online, h.ImageURL, h.InstalledURL = metal3.StateProvisioned, true, f.Revision.Image.URL, f.Revision.Image.URL
+	for _, isOn := range []bool{false, true} {
+		h.PoweredOn = isOn
+		if d := Plan(f); (d.Status.Phase == v1alpha1.MachineJoining) != isOn {
+			t.Errorf("the operator has seen the server on: %t; the Machine is %s", isOn, d.Status.Phase)
 		}
 	}
 }
