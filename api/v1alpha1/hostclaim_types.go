@@ -15,6 +15,8 @@ const (
 	ReasonHostServicing = "HostServicing"
 	// ReasonHostDeleting: the BareMetalHost of a metal3 provider is being deleted under the Machine; its baremetal-operator removes the image.
 	ReasonHostDeleting = "HostDeleting"
+	// ReasonCleaningChanged: of an event about the host of a metal3 provider. Somebody changed the cleaning mode that Ingot had set to disabled.
+	ReasonCleaningChanged = "CleaningChanged"
 	// ReasonPowerOffDisabled: the host of a metal3 provider has spec.disablePowerOff, so that neither a roll nor a release nor a power-off goes on.
 	ReasonPowerOffDisabled = "PowerOffDisabled"
 )

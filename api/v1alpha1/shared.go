@@ -99,6 +99,9 @@ const (
 	// AnnotationCleaningMode on a BareMetalHost of a metal3 provider is the spec.automatedCleaningMode that it gets back when a roll has ended or, where its
 	// NodeProvider asks for no erase, when the host is returned.
 	AnnotationCleaningMode = "ingot.dev/cleaning-mode"
+	// AnnotationEraseGeneration on a BareMetalHost of a metal3 provider, beside AnnotationLastErase, is the metadata.generation of the host with which that erase
+	// was requested. A spec that was changed twice since may have had another cleaning mode in between.
+	AnnotationEraseGeneration = "ingot.dev/erase-generation"
 	// AnnotationRetry on a BareMetalHost in error asks for another try; its value is the caller's, a change of it is the request. It has no effect on a host
 	// of a metal3 provider, whose baremetal-operator tries again by itself.
 	AnnotationRetry = "ingot.dev/retry"

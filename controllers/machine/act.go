@@ -144,8 +144,10 @@ func (r *Reconciler) requestInstall(ctx context.Context, obs *observation, a lif
 	if err != nil {
 		return err
 	}
+	r.reportCleaningChange(obs)
 	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
 		if obs.isServed() {
+			lifecycle.KeepCleaningSetAside(h)
 			r.beginServedInstallation(h, obs)
 		}
 		note(h)
@@ -194,6 +196,9 @@ func (r *Reconciler) deprovision(ctx context.Context, obs *observation, _ lifecy
 	if err != nil {
 		return err
 	}
+	if obs.host.Spec.Image == nil {
+		r.reportCleaningChange(obs)
+	}
 	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
 		note(h)
 		switch {
@@ -207,6 +212,16 @@ func (r *Reconciler) deprovision(ctx context.Context, obs *observation, _ lifecy
 		h.Spec.Image, h.Spec.Online = nil, false
 		h.Spec.UserData, h.Spec.NetworkData, h.Spec.MetaData = nil, nil, nil
 	})
+}
+
+// reportCleaningChange reports that somebody has enabled the cleaning of a host while Ingot had it set aside, which is then done again. A baremetal-operator may have
+// begun to clean meanwhile.
+func (r *Reconciler) reportCleaningChange(obs *observation) {
+	if obs.record == nil && lifecycle.IsCleaningChanged(obs.host) {
+		r.Recorder.Eventf(obs.host, nil, corev1.EventTypeWarning, v1alpha1.ReasonCleaningChanged, string(lifecycle.Deprovision),
+			"somebody has set spec.automatedCleaningMode to %q while its cleaning was set aside: its disks may have been cleaned; it is set to disabled again until the next image is installed or the host is returned",
+			obs.host.Spec.AutomatedCleaningMode)
+	}
 }
 
 func (r *Reconciler) writeClaimSecret(ctx context.Context, obs *observation, a lifecycle.Action) error {

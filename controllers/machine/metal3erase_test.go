@@ -226,3 +226,24 @@ func TestAHostWhoseMachineIsGoneIsErasedByThePolicyToo(t *testing.T) {
 		t.Errorf("the disk went through %v, the host says that its last erase was %q, and its mode is %s", got, h.Annotations[v1alpha1.AnnotationLastErase], h.Spec.AutomatedCleaningMode)
 	}
 }
+
+// TestACleaningThatASiteEnablesInARollIsDisabledAgain applies a site's manifest when the image is removed for the next one, where no policy refuses it.
+func TestACleaningThatASiteEnablesInARollIsDisabledAgain(t *testing.T) {
+	r := newMetal3Rig(t, true)
+	next := r.addRevision(2, "1.37.0")
+	r.ready()
+	r.want(r.namespace, next)
+	r.until("the image is removed", func() bool { return r.bareHost("server-00").Spec.Image == nil })
+	r.editBareHost("server-00", func(h *metal3.BareMetalHost) { h.Spec.AutomatedCleaningMode = metal3.CleaningModeMetadata })
+	management.Eventually(t, "the cleaning is disabled again", func() bool {
+		return r.bareHost("server-00").Spec.AutomatedCleaningMode == metal3.CleaningModeDisabled
+	})
+	r.awaitHostEvent("server-00", v1alpha1.ReasonCleaningChanged, "its disks may have been cleaned")
+	r.join()
+	if got := r.servers["server-00"].History(); len(got) < 2 || got[1] != "clean disabled" {
+		t.Errorf("the disk went through %v", got)
+	}
+	r.until("the host has its cleaning mode again", func() bool {
+		return r.bareHost("server-00").Spec.AutomatedCleaningMode == metal3.CleaningModeMetadata
+	})
+}

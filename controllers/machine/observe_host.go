@@ -286,7 +286,7 @@ func lifecycleHost(h *metal3.BareMetalHost, record *v1alpha1.HostRecord, uid typ
 		State: h.Status.Provisioning.State, InstalledURL: h.Status.Provisioning.Image.URL,
 		Error: string(h.Status.ErrorType), ErrorCount: h.Status.ErrorCount, PoweredOn: h.Status.PoweredOn, OperationalStatus: h.Status.OperationalStatus,
 	}
-	facts.NeverPoweredOff = h.Spec.DisablePowerOff
+	facts.NeverPoweredOff, facts.CleaningChanged = h.Spec.DisablePowerOff, lifecycle.IsCleaningChanged(h)
 	_, facts.RebootRequested = h.Annotations[metal3.RebootAnnotationPrefix]
 	facts.PowerOffRequested, facts.PowerOffOfRunning = lifecycle.IsPowerOffRequested(h), lifecycle.IsPowerOffOfRunning(h)
 	facts.SecretAttempt = secretAttemptOf(h)

@@ -40,6 +40,8 @@ func testHostInUse(t *testing.T, r claimRig) {
 		{"an administrator removes the image", r.admin, removed, "kubectl delete machine -n default " + m.Name},
 		{"an operator changes the image", r.operator, `{"spec":{"image":{"url":"http://images/y"}}}`, "change the osImageRef of the NodeType"},
 		{"an operator forbids its power-off", r.operator, `{"spec":{"disablePowerOff":true}}`, "would keep it from a roll and a release"},
+		{"the cleaning mode of a host that has its own", r.operator, `{"spec":{"automatedCleaningMode":"disabled"}}`, ""},
+		{"an erase is said to have run", r.operator, `{"metadata":{"annotations":{"ingot.dev/last-erase":"Metadata"}}}`, "ingot.dev/last-erase"},
 		{"a label", r.operator, `{"metadata":{"labels":{"rack":"2"}}}`, ""},
 		{"a reboot", r.operator, `{"metadata":{"annotations":{"reboot.metal3.io":""}}}`, ""},
 	} {
@@ -56,6 +58,19 @@ func testHostInUse(t *testing.T, r claimRig) {
 		{"the manager powers it on", r.manager, on, ""},
 	} {
 		a.run(t, host)
+	}
+	for aside, change := range map[string]string{
+		`{"metadata":{"annotations":{"ingot.dev/cleaning-mode":"metadata"}},"spec":{"automatedCleaningMode":"disabled"}}`:        `{"spec":{"automatedCleaningMode":"metadata"}}`,
+		`{"metadata":{"annotations":{"ingot.dev/cleaning-mode":null}},"spec":{"automatedCleaningMode":"metadata","image":null}}`: `{"spec":{"automatedCleaningMode":"disabled"}}`,
+	} {
+		if err := r.manager.Patch(t.Context(), host, merge(image)); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.manager.Patch(t.Context(), host, merge(aside)); err != nil {
+			t.Fatal(err)
+		}
+		attempt{"the cleaning mode in a roll or a release", r.admin, change, "only the manager changes spec.automatedCleaningMode"}.run(t, host)
+		attempt{"the manager changes it", r.manager, change, ""}.run(t, host)
 	}
 	// As kubectl apply --server-side sends it.
 	applied := client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: map[string]any{

@@ -129,6 +129,12 @@ func (s scope) neverPoweredOffMessage() string {
 	return "host " + s.hostName() + " has spec.disablePowerOff, so that its server can neither be powered off nor get another image: an administrator of the host removes that field"
 }
 
+// isCleaningChanged reports whether a host without an image is to be cleaned although that was set aside. The image is then removed once more, which sets it aside
+// again. Without it: a site applies the manifest of a host again, in which its cleaning is enabled, and a roll cleans all disks before the operator has looked.
+func (s scope) isCleaningChanged() bool {
+	return !s.mustHaveRecord() && s.Host.CleaningChanged && !s.Host.isBack()
+}
+
 // isSetAside reports whether a person keeps the baremetal-operator away from the host.
 func (h *Host) isSetAside() bool { return h.Paused || h.Detached }
 

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"cmp"
+	"strconv"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,15 @@ func BeginRoll(h *metal3.BareMetalHost, policy *v1alpha1.ErasePolicy) {
 		return
 	}
 	setAsideCleaning(h)
+}
+
+// KeepCleaningSetAside disables the cleaning again that somebody has enabled since BeginRoll. The host gets the mode back in the end that it was given meanwhile.
+// Without it: a site applies the manifest of a host again in a roll, the next installation fails, and its operator cleans all disks of the host before it tries
+// again: what a node keeps there is lost, and nothing tells of it.
+func KeepCleaningSetAside(h *metal3.BareMetalHost) {
+	if IsCleaningChanged(h) {
+		setAsideCleaning(h)
+	}
 }
 
 // setAsideCleaning disables the cleaning of a host, and keeps its own mode in an annotation.
@@ -64,17 +74,46 @@ func BeginErase(h *metal3.BareMetalHost, policy *v1alpha1.ErasePolicy) {
 		setLastErase(h, eraseOf(h))
 	case wasSetAside, h.Annotations[v1alpha1.AnnotationLastErase] != string(eraseOf(h)):
 		setLastErase(h, v1alpha1.EraseNone)
+	default:
+		carryErase(h)
 	}
 }
 
-// EndErase withdraws what BeginErase wrote where the mode was changed meanwhile, because nobody knows which of the two ran. It is called when the
-// host is returned. Where the cleaning is set aside then, the host was deprovisioned without one, as for a roll. The host gets its own mode back.
+// EndErase withdraws what BeginErase wrote where the mode was changed meanwhile, because nobody knows which of the two ran. That is so also where it may
+// have been changed and changed back. It is called when the host is returned. Where the cleaning is set aside then, the host was deprovisioned without one, as for a roll. The host gets its own mode back.
 func EndErase(h *metal3.BareMetalHost) {
 	wasSetAside := isCleaningSetAside(h)
 	restoreCleaning(h)
-	if erased, isSet := h.Annotations[v1alpha1.AnnotationLastErase]; wasSetAside || isSet && erased != string(eraseOf(h)) {
+	if erased, isSet := h.Annotations[v1alpha1.AnnotationLastErase]; wasSetAside || isSet && erased != string(eraseOf(h)) || isChangedSinceErase(h) {
 		setLastErase(h, v1alpha1.EraseNone)
 	}
+	delete(h.Annotations, v1alpha1.AnnotationEraseGeneration)
+}
+
+// IsCleaningChanged reports whether somebody has changed the cleaning mode that setAsideCleaning had set to disabled.
+func IsCleaningChanged(h *metal3.BareMetalHost) bool {
+	return isCleaningSetAside(h) && h.Spec.AutomatedCleaningMode != metal3.CleaningModeDisabled
+}
+
+// isChangedSinceErase reports whether the spec was changed twice since BeginErase, so that the cleaning mode may have been another in between. One change is
+// none of the mode where that is what it was.
+func isChangedSinceErase(h *metal3.BareMetalHost) bool {
+	noted, isNoted := h.Annotations[v1alpha1.AnnotationEraseGeneration]
+	generation, err := strconv.ParseInt(noted, 10, 64)
+	return isNoted && (err != nil || h.Generation > generation+1)
+}
+
+// carryErase is called before Ingot's own change of the spec of a host that is being released, which is none of those that isChangedSinceErase counts.
+func carryErase(h *metal3.BareMetalHost) {
+	_, isNoted := h.Annotations[v1alpha1.AnnotationEraseGeneration]
+	if isNoted && !isChangedSinceErase(h) && h.Annotations[v1alpha1.AnnotationLastErase] == string(eraseOf(h)) {
+		noteEraseGeneration(h)
+	}
+}
+
+// noteEraseGeneration writes down the generation that the host has after the write of which this is part, and which changes its spec.
+func noteEraseGeneration(h *metal3.BareMetalHost) {
+	metav1.SetMetaDataAnnotation(&h.ObjectMeta, v1alpha1.AnnotationEraseGeneration, strconv.FormatInt(h.Generation+1, 10))
 }
 
 // isCleaningSetAside reports whether setAsideCleaning has changed the mode, and nothing has restored it since.
@@ -84,6 +123,10 @@ func isCleaningSetAside(h *metal3.BareMetalHost) bool {
 
 func setLastErase(h *metal3.BareMetalHost, mode v1alpha1.EraseMode) {
 	metav1.SetMetaDataAnnotation(&h.ObjectMeta, v1alpha1.AnnotationLastErase, string(mode))
+	delete(h.Annotations, v1alpha1.AnnotationEraseGeneration)
+	if mode == v1alpha1.EraseMetadata {
+		noteEraseGeneration(h)
+	}
 }
 
 // BeginInstallation writes down by which mode the operator cleans the host if the installation fails. It is called with the request. isUsed is true when
@@ -106,6 +149,7 @@ func BeginInstallation(h *metal3.BareMetalHost, isUsed bool) {
 func EndInstallation(h *metal3.BareMetalHost, policy *v1alpha1.ErasePolicy) {
 	PassOnErase(h, policy)
 	delete(h.Annotations, v1alpha1.AnnotationLastErase)
+	delete(h.Annotations, v1alpha1.AnnotationEraseGeneration)
 }
 
 // isUnerased reports whether the host says that its disks have what an earlier Machine left there.

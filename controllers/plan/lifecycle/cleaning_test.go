@@ -5,6 +5,7 @@ import (
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -305,5 +306,93 @@ func TestAHostIsCleanedOnlyWhereItsOwnModeAndThePolicyAgree(t *testing.T) {
 		if got := h.host.Annotations[v1alpha1.AnnotationLastErase]; len(h.cleans) != 1 || h.cleans[0] != c.cleaned || got != string(erased) || h.host.Spec.AutomatedCleaningMode != c.own {
 			t.Errorf("a host with the mode %s, policy %+v and then %+v: cleaned %v, returned with the mode %s and the last erase %q", c.own, c.before, c.policy, h.cleans, h.host.Spec.AutomatedCleaningMode, got)
 		}
+	}
+}
+
+// TestAModeThatIsChangedAndChangedBackProvesNoErase changes the spec of a host while it is released. Every write of it makes another generation.
+func TestAModeThatIsChangedAndChangedBackProvesNoErase(t *testing.T) {
+	const metadata, disabled = metal3.CleaningModeMetadata, metal3.CleaningModeDisabled
+	set := func(modes ...metal3.AutomatedCleaningMode) func(*metal3.BareMetalHost) {
+		return func(h *metal3.BareMetalHost) {
+			for _, mode := range modes {
+				h.Spec.AutomatedCleaningMode = mode
+				h.Generation++
+			}
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*metal3.BareMetalHost)
+		erased v1alpha1.EraseMode
+	}{
+		{"nothing", func(*metal3.BareMetalHost) {}, v1alpha1.EraseMetadata},
+		{"something else", func(h *metal3.BareMetalHost) { h.Generation++ }, v1alpha1.EraseMetadata},
+		{"the mode", set(disabled), v1alpha1.EraseNone},
+		{"the mode, and back", set(disabled, metadata), v1alpha1.EraseNone},
+		{"online, which Ingot sets back", func(h *metal3.BareMetalHost) {
+			h.Spec.Online = true
+			h.Generation++
+			RequestPowerOff(h, "machine-1")
+			h.Generation++
+		}, v1alpha1.EraseMetadata},
+		{"online, which Ingot sets back, and the mode, and back", func(h *metal3.BareMetalHost) {
+			set(disabled)(h)
+			h.Spec.Online = true
+			h.Generation++
+			RequestPowerOff(h, "machine-1")
+			h.Generation++
+			set(metadata)(h)
+		}, v1alpha1.EraseNone},
+	} {
+		h := newCleanedHost(t, metadata, &v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseMetadata}).host
+		h.Generation = 7
+		BeginErase(h, &v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseMetadata})
+		h.Spec.Online = false
+		h.Generation++
+		c.change(h)
+		EndErase(h)
+		if got := h.Annotations[v1alpha1.AnnotationLastErase]; got != string(c.erased) || h.Annotations[v1alpha1.AnnotationEraseGeneration] != "" {
+			t.Errorf("%s was changed: the host says that its last erase was %q, expected %q: %v", c.name, got, c.erased, h.Annotations)
+		}
+	}
+}
+
+// TestACleaningThatSomebodyEnablesInARollIsDisabledAgain applies the manifest of a site again after the image was removed for the next one.
+func TestACleaningThatSomebodyEnablesInARollIsDisabledAgain(t *testing.T) {
+	h := newCleanedHost(t, metal3.CleaningModeMetadata, &v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseMetadata})
+	h.deprovisionForRoll()
+	if IsCleaningChanged(h.host) {
+		t.Error("nobody has changed the cleaning mode")
+	}
+	h.host.Spec.AutomatedCleaningMode = metal3.CleaningModeMetadata
+	if !IsCleaningChanged(h.host) {
+		t.Error("the change of the cleaning mode is not noticed")
+	}
+	f := served(t, v1alpha1.MachineDraining)
+	f.Node, f.Machine.Status.PowerOffRequestedAt = Node{}, &metav1.MicroTime{Time: f.Now}
+	f.Host.Online, f.Host.PoweredOn, f.Host.ImageURL, f.Host.State = false, false, "", metal3.StateProvisioned
+	f.Host.PowerOffRequested, f.Host.PowerOffOfRunning = true, true
+	for _, isChanged := range []bool{false, true} {
+		f.Host.CleaningChanged = isChanged
+		if d := Plan(f); (d.Action != nil && d.Action.Kind == Deprovision) != isChanged {
+			t.Errorf("the cleaning mode was changed: %t; the action is %v", isChanged, d.Action)
+		}
+	}
+	p := served(t, v1alpha1.MachineProvisioning)
+	p.Host.State, p.Host.Online, p.Host.ImageURL = metal3.StateProvisioning, true, p.Revision.Image.URL
+	p.Secret = Secret{Found: true, Attempt: p.Machine.Status.Attempt}
+	for _, isChanged := range []bool{false, true} {
+		p.Host.CleaningChanged = isChanged
+		if d := Plan(p); (d.Action != nil && d.Action.Kind == RequestInstall) != isChanged {
+			t.Errorf("the cleaning mode was changed: %t; while the host is installed the action is %v", isChanged, d.Action)
+		}
+	}
+	KeepCleaningSetAside(h.host)
+	if mode := h.host.Spec.AutomatedCleaningMode; mode != metal3.CleaningModeDisabled || IsCleaningChanged(h.host) {
+		t.Errorf("the cleaning mode is %s: %v", mode, h.host.Annotations)
+	}
+	PassOnErase(h.host, h.policy)
+	if mode := h.host.Spec.AutomatedCleaningMode; mode != metal3.CleaningModeMetadata {
+		t.Errorf("the host gets the cleaning mode %s back", mode)
 	}
 }

@@ -197,6 +197,8 @@ type Host struct {
 	Deleting bool
 	// PoweredOn is status.poweredOn. It is used only for hosts without a HostRecord, as are the fields up to ClaimProblem.
 	PoweredOn bool
+	// CleaningChanged is true when somebody has enabled the cleaning that a roll had set aside.
+	CleaningChanged bool
 	// NeverPoweredOff is spec.disablePowerOff.
 	NeverPoweredOff bool
 	// OperationalStatus is status.operationalStatus.

@@ -173,9 +173,9 @@ func isEqualRecord(a, b v1alpha1.HostRecordSpec) bool {
 }
 
 // planInstallRequest requests the installation. A baremetal-operator reads the claim Secret when it installs; the agent of a host with a
-// HostRecord asks for its documents later.
+// HostRecord asks for its documents later. It is requested once more where somebody has enabled the cleaning that a roll had set aside, which sets it aside again.
 func (s scope) planInstallRequest() result {
-	if s.hasImageRequested() || s.Revision.Problem != "" || !s.mustHaveRecord() && !s.hasClaimSecret() {
+	if s.hasImageRequested() && (s.mustHaveRecord() || !s.Host.CleaningChanged) || s.Revision.Problem != "" || !s.mustHaveRecord() && !s.hasClaimSecret() {
 		return done
 	}
 	return actionResult(Action{Kind: RequestInstall, Installation: s.installation(v1alpha1.InstallationRequested)}, s.installingReport(nil))

@@ -82,7 +82,9 @@ func (w *world) checkInstall(f Facts, h *host, a Action) {
 	if reason, _ := revisionProblem(f, f.Revision); reason != "" {
 		w.violated("roll: %s is installed with %s: %s", f.Machine.Name, f.Revision.Name, reason)
 	}
-	if h.hw.disk.complete {
+	// One that is requested once more, because its cleaning was enabled meanwhile, may have ended.
+	isAgain := w.served != nil && h.live.imageURL == f.Revision.Image.URL && h.live.userData == f.Machine.Status.Attempt
+	if h.hw.disk.complete && !isAgain {
 		w.checkFence(h, false)
 	}
 }

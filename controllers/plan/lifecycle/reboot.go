@@ -24,6 +24,9 @@ const ownReboot = `{"mode":"soft","force":false}`
 // A request that was sent while the status said on is kept whatever a person asks for: see IsPowerOffOfRunning.
 func RequestPowerOff(h *metal3.BareMetalHost, machine types.UID) {
 	isRunning := h.Status.PoweredOn || IsPowerOffOfRunning(h)
+	if h.Spec.Online {
+		carryErase(h)
+	}
 	h.Spec.Online = false
 	switch {
 	case isRunning:

@@ -300,7 +300,7 @@ func (w *world) disturbServed() {
 			h.live.rv++
 		}
 	case 4: // somebody changes how it is cleaned
-		if w.rng.IntN(4) == 0 {
+		if isReleased := h.live.consumer != "" && h.live.imageURL == ""; isReleased || w.rng.IntN(4) == 0 {
 			h.live.cleaning = []metal3.AutomatedCleaningMode{metal3.CleaningModeDisabled, metal3.CleaningModeMetadata}[w.rng.IntN(2)]
 			h.live.generation++
 			h.live.rv++
@@ -337,7 +337,7 @@ func (w *world) giveUp(m *machine) {
 // edit changes the annotations and the cleaning mode as the shell does in its one write of an action.
 func (n *bmh) edit(change func(*metal3.BareMetalHost)) {
 	h := &metal3.BareMetalHost{}
-	h.Annotations, h.Spec.AutomatedCleaningMode, h.Status.Provisioning.State = maps.Clone(n.annotations), n.cleaning, n.status.State
+	h.Annotations, h.Spec.AutomatedCleaningMode, h.Status.Provisioning.State, h.Generation, h.Spec.Online = maps.Clone(n.annotations), n.cleaning, n.status.State, n.generation, n.online
 	change(h)
 	n.annotations, n.cleaning = h.Annotations, h.Spec.AutomatedCleaningMode
 }

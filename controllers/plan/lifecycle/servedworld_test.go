@@ -75,6 +75,7 @@ func (w *world) placementRequestOf(m Machine) placement.Request {
 
 // addServed adds to the facts what a host without a HostRecord tells.
 func (n *bmh) addServed(f *Host) {
+	f.CleaningChanged = n.annotations[v1alpha1.AnnotationCleaningMode] != "" && n.cleaning != metal3.CleaningModeDisabled
 	f.Record, f.InstalledURL, f.OperationalStatus, f.ErrorCount = nil, n.installedURL, n.status.OperationalStatus, n.status.ErrorCount
 	f.PowerOffRequested, f.RebootRequested, f.PowerOffOfRunning = n.isAskedOff, n.isRebooted, n.isAskedOff && n.isOffOfRunning
 	f.SecretAttempt = n.secretAttempt
@@ -109,11 +110,15 @@ func (w *world) changeServed(f Facts, h *host, kind ActionKind) {
 	case PowerOff:
 		n.isOffOfRunning = n.status.PoweredOn || !n.online && n.isAskedOff && n.isOffOfRunning
 		n.isAskedOff, n.isRebooted = true, true
+		if n.online {
+			n.edit(carryErase)
+		}
 	case PowerOn:
 		n.withdrawPowerOff()
 	case RequestInstall:
 		n.withdrawPowerOff()
 		n.userData = f.Machine.Status.Attempt
+		n.edit(KeepCleaningSetAside)
 		n.edit(func(b *metal3.BareMetalHost) {
 			BeginInstallation(b, b.Annotations[placement.AnnotationLastTenant] != "")
 			if n.installation == nil {

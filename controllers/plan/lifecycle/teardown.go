@@ -234,7 +234,7 @@ func (s scope) planDeprovisionForNextImage() result {
 		reason, message = v1alpha1.ReasonDeprovisioning, fmt.Sprintf("host %s is %s; it takes the next image when it is available", s.hostName(), s.Host.State)
 	}
 	r := report{reason: reason, waitingFor: "the host to be deprovisioned", message: message}
-	if s.Host.ImageURL != "" {
+	if s.Host.ImageURL != "" || s.isCleaningChanged() {
 		return actionResult(Action{Kind: Deprovision}, r).withRequeueAfter(hostCheckInterval)
 	}
 	return waitResult(r).withRequeueAfter(hostCheckInterval)
@@ -287,7 +287,7 @@ func (s scope) remainingTokenID() string {
 }
 
 func (s scope) planDeprovision() result {
-	if s.Host.ImageURL == "" {
+	if s.Host.ImageURL == "" && !s.isCleaningChanged() {
 		return done
 	}
 	return actionResult(Action{Kind: Deprovision}, report{
