@@ -53,10 +53,11 @@ type observation struct {
 	access *tenantaccess.Access
 	// host is the Machine's host. observeHost sets it.
 	host *metal3.BareMetalHost
-	// observedGeneration is which generation of the host the conditions in its status have observed, manageable whether they say that its operator manages it.
-	// observeHost sets them for a metal3 provider's hosts, where they have conditions.
+	// observedGeneration is which generation of the host the conditions in its status have observed. observeHost sets it for a metal3 provider's
+	// hosts, where they have conditions.
 	observedGeneration *int64
-	manageable         *bool
+	// manageable is whether these conditions say that the operator manages the host. observeHost sets it with observedGeneration.
+	manageable *bool
 	// record is the host's HostRecord. observeHost sets it; a metal3 provider's hosts have none.
 	record *v1alpha1.HostRecord
 	// secret is the claim Secret of the host, also where it was written for an earlier Machine. observeSecret sets it.
