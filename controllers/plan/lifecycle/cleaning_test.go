@@ -372,6 +372,7 @@ func TestACleaningThatSomebodyEnablesInARollIsDisabledAgain(t *testing.T) {
 	f.Node, f.Machine.Status.PowerOffRequestedAt = Node{}, &metav1.MicroTime{Time: f.Now}
 	f.Host.Online, f.Host.PoweredOn, f.Host.ImageURL, f.Host.State = false, false, "", metal3.StateProvisioned
 	f.Host.PowerOffRequested, f.Host.PowerOffOfRunning = true, true
+	f.Host.ObservedGeneration, f.Host.Manageable = ptr.To(f.Host.Generation-1), ptr.To(true) // the operator has not looked since
 	for _, isChanged := range []bool{false, true} {
 		f.Host.CleaningChanged = isChanged
 		if d := Plan(f); (d.Action != nil && d.Action.Kind == Deprovision) != isChanged {

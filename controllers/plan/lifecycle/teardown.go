@@ -160,7 +160,7 @@ func (s scope) waitForPowerOff() result {
 	switch {
 	case s.guards.isPoweredOff(s.Facts):
 		return done
-	case !s.mustHaveRecord() && s.Host.ImageURL == "" && !s.Host.isPowerManaged():
+	case !s.mustHaveRecord() && s.Host.ImageURL == "" && (!s.Host.isPowerManaged() || s.isCleaningChanged()):
 		// The power-off was confirmed before the host was deprovisioned, and is confirmed again when the operator looks at its power again.
 		return s.planDeprovisionForNextImage()
 	}
