@@ -170,11 +170,20 @@ func TestWhatOthersAskOfAHostIsLeftAlone(t *testing.T) {
 		next := r.addRevision(2, "1.37.0")
 		r.ready()
 
-		// Somebody keeps the server off. A roll goes on, and leaves that as it is.
+		// Somebody keeps the server off. A roll goes on, and leaves that as it is. Without conditions nothing shows that it is still off.
 		const maintenance = metal3.RebootAnnotationPrefix + "/maintenance"
 		r.annotate("server-00", maintenance, "")
 		r.until("the operator has powered the server off", func() bool { return !r.servers["server-00"].IsRunning() })
 		r.want(r.namespace, next)
+		if !r.options.Conditions {
+			r.until("the Machine says what it waits for", func() bool {
+				c := r.condition(r.namespace, v1alpha1.ConditionReady)
+				return c.Reason == v1alpha1.ReasonPoweringOff && strings.Contains(c.Message, "remove each annotation reboot.metal3.io/NAME that keeps it off")
+			})
+			r.annotate("server-00", maintenance, nil)
+			r.until("the operator is asked for the power-off", func() bool { return !r.bareHost("server-00").Spec.Online })
+			r.annotate("server-00", maintenance, "")
+		}
 		r.until("the second revision is provisioned", func() bool {
 			s := r.bareHost("server-00").Status.Provisioning
 			return s.State == metal3.StateProvisioned && strings.HasSuffix(s.Image.URL, "image-2.raw.zst")
@@ -267,7 +276,11 @@ func TestAPersonsRebootIsNotTakenForThePowerOff(t *testing.T) {
 		r.provisionUnseen()
 		r.annotate("server-00", metal3.RebootAnnotationPrefix, hard)
 		r.deleteMachine()
-		r.awaitPowerOff()
+		if r.options.Conditions {
+			management.Eventually(t, "the host is to be powered off", func() bool { return !r.bareHost("server-00").Spec.Online })
+		} else {
+			r.awaitPowerOff()
+		}
 		if value := r.bareHost("server-00").Annotations[metal3.RebootAnnotationPrefix]; value != hard {
 			t.Errorf("the annotation with which a person asks for a hard reboot is %q", value)
 		}

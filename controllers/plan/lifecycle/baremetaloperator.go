@@ -182,7 +182,7 @@ func (s scope) planOfflineAgain() result {
 // unprovenOffMessage says why a server is not powered off that seems to be off.
 func (s scope) unprovenOffMessage() string {
 	message := "the status of host " + s.hostName() + " says that its server is off, and its baremetal-operator writes no conditions that say whether it knows the power: " +
-		"the server is powered off when it has been seen on"
+		"the server is powered off when it has been seen on; remove each annotation " + metal3.RebootAnnotationPrefix + "/NAME that keeps it off"
 	if !s.Host.Online {
 		message += "; set spec.online of its BareMetalHost to true"
 	}
