@@ -40,7 +40,7 @@ const (
 
 // Reasons of Entitlement's condition Enforced.
 const (
-	// ReasonEnforced: every object is in the shared cluster as it should be, and a claim that must be refused was refused.
+	// ReasonEnforced: every object is in the shared cluster as it should be, and a claim that must be refused was refused in a namespace of the tenant.
 	ReasonEnforced = "Enforced"
 	// ReasonEntitlementConflict: an older Entitlement has the same tenant, a namespace or the name of a DeviceClass. Nothing is written for the younger one.
 	ReasonEntitlementConflict = "EntitlementConflict"
@@ -50,6 +50,8 @@ const (
 	ReasonEntitlementRightsMissing = "RightsMissing"
 	// ReasonServerLacksFeature: the shared cluster's API server does not serve what the enforcement is made of.
 	ReasonServerLacksFeature = "ServerLacksFeature"
+	// ReasonNoNamespace: the tenant has no namespace in the shared cluster yet, or all are being deleted. What is to refuse is there, and nothing was tried.
+	ReasonNoNamespace = "NoNamespace"
 	// ReasonNotRefused: the shared cluster took, as a dry run, a claim that it must refuse, or something else than the policy refused it.
 	ReasonNotRefused = "NotRefused"
 	// ReasonObjectRefused: the shared cluster's API server refuses one of the objects as invalid.

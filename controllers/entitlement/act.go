@@ -72,11 +72,11 @@ func (r *Reconciler) enforce(ctx context.Context, obs *observation) *problem {
 	if p := r.remove(ctx, obs, wanted); p != nil {
 		return p
 	}
-	if p := r.probe(ctx, obs); p != nil {
-		return p
+	p := r.probe(ctx, obs)
+	if p == nil || p.isReachable {
+		r.observeUse(ctx, obs)
 	}
-	r.observeUse(ctx, obs)
-	return nil
+	return p
 }
 
 // apply writes an object unless the one that is there has all of it. existing is ours; nil: there is none.

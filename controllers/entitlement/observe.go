@@ -57,6 +57,8 @@ type problem struct {
 	reason, message string
 	// again is when it is tried again; 0: with the steady look.
 	again time.Duration
+	// isReachable: the shared cluster answers, so that what the tenant has can be told all the same.
+	isReachable bool
 }
 
 // problemOf returns what an error of the shared cluster's API server means; nil: there is none.

@@ -77,7 +77,13 @@ func (r *Reconciler) probe(ctx context.Context, obs *observation) *problem {
 	}
 	now := r.Clock.Now()
 	last := r.probes.last(e.UID)
-	if namespace == "" || last.generation == e.Generation && last.namespace == namespace && now.Sub(last.at) < probeInterval {
+	if namespace == "" {
+		return &problem{
+			status: metav1.ConditionUnknown, reason: v1alpha1.ReasonNoNamespace, isReachable: true,
+			message: entitlement.NoNamespace(e.Spec.Namespaces, obs.input.Namespaces, obs.input.Terminating),
+		}
+	}
+	if last.generation == e.Generation && last.namespace == namespace && now.Sub(last.at) < probeInterval {
 		return nil
 	}
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "ingot-probe-"}}
@@ -100,7 +106,7 @@ func (r *Reconciler) probe(ctx context.Context, obs *observation) *problem {
 
 // judgeProbe returns why the answer to a claim that must be refused is no proof; nil: it was refused by the policy.
 func judgeProbe(err error, e *v1alpha1.Entitlement, namespace string) *problem {
-	p := &problem{status: metav1.ConditionUnknown, reason: v1alpha1.ReasonNotRefused, again: time.Second}
+	p := &problem{status: metav1.ConditionUnknown, reason: v1alpha1.ReasonNotRefused, again: time.Second, isReachable: true}
 	switch {
 	case err == nil:
 		p.message = fmt.Sprintf("as a dry run, the shared cluster took a claim of DeviceClass %s in namespace %s, which policy %s must refuse. Its API server takes some moments to use a new policy; "+

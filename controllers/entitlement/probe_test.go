@@ -8,6 +8,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +25,36 @@ func TestEnforcedMeansThatAClaimWasRefused(t *testing.T) {
 	r.awaitCondition("legal", v1alpha1.ConditionEnforced, v1alpha1.ReasonEnforced)
 	if err := r.try(exactly("gpu.nvidia.com")); err == nil {
 		t.Error("a claim gets in although the Entitlement says that it is enforced")
+	}
+}
+
+// TestWithoutANamespaceNothingIsProved has a namespace that is misspelled, or that is made later.
+func TestWithoutANamespaceNothingIsProved(t *testing.T) {
+	r := newRig(t)
+	later := r.tenant + "-later"
+	server.Create(t, &v1alpha1.Entitlement{ObjectMeta: r.meta("legal"), Spec: v1alpha1.EntitlementSpec{
+		TenantClusterRef: v1alpha1.LocalReference{Name: "shared"}, Tenant: r.tenant, Namespaces: v1alpha1.TenantNamespaces{Names: []string{later}},
+	}})
+	r.start(server.Cluster.Kubeconfig())
+	message := r.awaitCondition("legal", v1alpha1.ConditionEnforced, v1alpha1.ReasonNoNamespace)
+	if !strings.Contains(message, "no namespace of the shared cluster is named "+later) {
+		t.Error(message)
+	}
+	e := r.read("legal")
+	for _, name := range []string{v1alpha1.ConditionEnforced, v1alpha1.ConditionReady} {
+		if c := meta.FindStatusCondition(e.Status.Conditions, name); c.Status != metav1.ConditionUnknown {
+			t.Errorf("%s is %s: %s", name, c.Status, c.Message)
+		}
+	}
+	if len(r.objects("legal")) != 4 {
+		t.Errorf("a namespace that is made later is not fenced at once: there are %v", r.objects("legal"))
+	}
+	server.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: later}})
+	r.nudge()
+	r.awaitCondition("legal", v1alpha1.ConditionEnforced, v1alpha1.ReasonEnforced)
+	r.change(func(e *v1alpha1.Entitlement) { e.Spec.Namespaces.Names = []string{later, "misspelled"} })
+	if message := r.awaitCondition("legal", v1alpha1.ConditionEnforced, v1alpha1.ReasonEnforced); !strings.Contains(message, "it has none named misspelled") {
+		t.Errorf("one of two names is misspelled, and that is not said: %s", message)
 	}
 }
 

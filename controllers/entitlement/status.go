@@ -3,6 +3,7 @@ package entitlement
 import (
 	"cmp"
 	"context"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -33,7 +34,7 @@ func (r *Reconciler) finish(ctx context.Context, obs observation, p *problem) (r
 	if !obs.use.IsUnread {
 		status.Waits = obs.use.waits
 	}
-	is, reason, message := metav1.ConditionTrue, v1alpha1.ReasonEnforced, "the shared cluster refuses what tenant "+after.Spec.Tenant+" is not entitled to"
+	is, reason, message := metav1.ConditionTrue, v1alpha1.ReasonEnforced, enforcedText(obs)
 	again := rereadAfter
 	if p != nil {
 		is, reason, message = p.status, p.reason, "NOT ENFORCED: "+p.message
@@ -51,6 +52,16 @@ func (r *Reconciler) finish(ctx context.Context, obs observation, p *problem) (r
 		outcome = step.Retry(unreported)
 	}
 	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, obs.entitlement, after, changes, outcome)
+}
+
+// enforcedText says what is enforced, and which namespaces are named that do not exist.
+func enforcedText(obs observation) string {
+	spec := obs.entitlement.Spec
+	text := "the shared cluster refuses what tenant " + spec.Tenant + " is not entitled to"
+	if missing := entitlement.Missing(spec.Namespaces, obs.input.Namespaces); len(missing) > 0 {
+		text += "; of spec.namespaces.names it has none named " + strings.Join(missing, ", ")
+	}
+	return text
 }
 
 // rereadUnread returns when to look again. While the claims have not been read, that is soon.
