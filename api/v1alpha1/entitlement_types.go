@@ -52,6 +52,8 @@ const (
 	ReasonServerLacksFeature = "ServerLacksFeature"
 	// ReasonNoNamespace: the tenant has no namespace in the shared cluster yet, or all are being deleted. What is to refuse is there, and nothing was tried.
 	ReasonNoNamespace = "NoNamespace"
+	// ReasonNotProvedYet: the policies were written some seconds ago, and the shared cluster's API server does not use them yet.
+	ReasonNotProvedYet = "NotProvedYet"
 	// ReasonNotRefused: the shared cluster took, as a dry run, a claim that it must refuse, or something else than the policy refused it.
 	ReasonNotRefused = "NotRefused"
 	// ReasonObjectRefused: the shared cluster's API server refuses one of the objects as invalid.
@@ -60,6 +62,9 @@ const (
 
 // ReasonObjectsRemain of an Event: the TenantCluster of a deleted Entitlement is gone, and nobody can remove its objects.
 const ReasonObjectsRemain = "ObjectsRemain"
+
+// ReasonFenceChanged of an Event: somebody has changed or deleted an object of the Entitlement in the shared cluster, and it is put right.
+const ReasonFenceChanged = "FenceChanged"
 
 // Reasons of the condition Available of an Entitlement's class.
 const (

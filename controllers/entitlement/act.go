@@ -9,7 +9,6 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -53,6 +52,7 @@ func identityOf(o *unstructured.Unstructured) identity {
 
 // enforce writes the objects that differ, removes those that are not wanted any more, and reads what the classes select.
 func (r *Reconciler) enforce(ctx context.Context, obs *observation) *problem {
+	obs.isFirstLook = !r.placed.knows(obs.entitlement.UID)
 	wanted := map[identity]bool{}
 	for _, c := range obs.plan.Classes {
 		if c.IsKept {
@@ -72,6 +72,7 @@ func (r *Reconciler) enforce(ctx context.Context, obs *observation) *problem {
 	if p := r.remove(ctx, obs, wanted); p != nil {
 		return p
 	}
+	r.placed.keepOnly(obs.entitlement.UID, wanted)
 	p := r.probe(ctx, obs)
 	if p == nil || p.isReachable {
 		r.observeUse(ctx, obs)
@@ -81,35 +82,50 @@ func (r *Reconciler) enforce(ctx context.Context, obs *observation) *problem {
 
 // apply writes an object unless the one that is there has all of it. existing is ours; nil: there is none.
 func (r *Reconciler) apply(ctx context.Context, obs *observation, object, existing *unstructured.Unstructured) *problem {
-	doing := fmt.Sprintf("write %s %s in the shared cluster", object.GetKind(), object.GetName())
-	options := []client.ApplyOption{client.FieldOwner(fieldManager)}
 	isExtended := existing != nil && !isIn(existing.Object["spec"], object.Object["spec"])
-	if existing != nil {
-		if isIn(object.Object, existing.Object) && !isExtended {
-			return nil
+	if existing != nil && !isExtended && isIn(object.Object, existing.Object) {
+		r.placed.note(obs.entitlement.UID, identityOf(object), placedObject{digest: digestOf(object), uid: existing.GetUID()})
+		return nil
+	}
+	if existing == nil {
+		if p := checkNameIsFree(ctx, obs, object); p != nil {
+			return p
 		}
+	}
+	if found := r.restorationOf(obs, object, existing); found != nil {
+		r.reportRestoration(ctx, obs.entitlement, found)
+	}
+	// What was refused before says nothing of what is written now.
+	r.probes.expire(obs.entitlement.UID)
+	defer r.lists.noteWrite(obs.access.Client)
+	options := []client.ApplyOption{client.FieldOwner(fieldManager)}
+	if existing != nil {
 		// An object that was deleted and made again by somebody else has another uid, and is not changed.
 		object.SetUID(existing.GetUID())
 		options = append(options, client.ForceOwnership)
-	} else {
-		found := &unstructured.Unstructured{}
-		found.SetGroupVersionKind(object.GroupVersionKind())
-		err := obs.access.Client.Get(ctx, client.ObjectKeyFromObject(object), found)
-		if err == nil {
-			return &problem{status: metav1.ConditionFalse, reason: v1alpha1.ReasonNameTaken, message: fmt.Sprintf("the shared cluster has a %s %s that is not this Entitlement's, and it is left alone: "+
-				"delete or rename it there, or use another name for the tenant or the class", object.GetKind(), object.GetName())}
-		}
-		if !apierrors.IsNotFound(err) {
-			return problemOf(doing, err)
-		}
 	}
-	defer r.lists.noteWrite(obs.access.Client)
 	spec := object.Object["spec"]
 	err := obs.access.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...)
 	if err == nil && isExtended {
 		err = replaceSpec(ctx, obs.access.Client, existing, spec)
 	}
-	return problemOf(doing, err)
+	return problemOf(writing(object), err)
+}
+
+func writing(object *unstructured.Unstructured) string {
+	return fmt.Sprintf("write %s %s in the shared cluster", object.GetKind(), object.GetName())
+}
+
+// checkNameIsFree returns why an object cannot be made: the shared cluster has another one of its name.
+func checkNameIsFree(ctx context.Context, obs *observation, object *unstructured.Unstructured) *problem {
+	found := &unstructured.Unstructured{}
+	found.SetGroupVersionKind(object.GroupVersionKind())
+	err := obs.access.Client.Get(ctx, client.ObjectKeyFromObject(object), found)
+	if err == nil {
+		return &problem{status: metav1.ConditionFalse, reason: v1alpha1.ReasonNameTaken, message: fmt.Sprintf("the shared cluster has a %s %s that is not this Entitlement's, and it is left alone: "+
+			"delete or rename it there, or use another name for the tenant or the class", object.GetKind(), object.GetName())}
+	}
+	return problemOf(writing(object), client.IgnoreNotFound(err))
 }
 
 // replaceSpec removes what somebody else has added to the spec, which a server-side apply leaves there. Without it: a rule that excludes a resource from a
@@ -160,6 +176,7 @@ func (r *Reconciler) release(ctx context.Context, obs observation) (reconcile.Re
 	}
 	r.journal.forget(e.UID)
 	r.probes.forget(e.UID)
+	r.placed.forget(e.UID)
 	return step.Retry(r.setFinalizer(ctx, e, false)).Result()
 }
 

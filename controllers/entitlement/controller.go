@@ -33,6 +33,7 @@ type Reconciler struct {
 	journal journal
 	plans   plans
 	probes  probes
+	placed  placed
 
 	selections selections
 }

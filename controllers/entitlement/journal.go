@@ -190,12 +190,18 @@ func (r *Reconciler) reportChanges(ctx context.Context, e *v1alpha1.Entitlement,
 }
 
 func (r *Reconciler) eventOf(e *v1alpha1.Entitlement, c entitlement.Change) *eventsv1.Event {
+	mark := fmt.Sprintf("%s %s %d %s", c.UID, c.Reason(), c.Since.Unix(), c.Mark)
+	return r.newEvent(e, corev1.EventTypeNormal, c.Reason(), "Report", c.Text(), mark)
+}
+
+// newEvent returns an Event of an Entitlement that is named by a mark of what it reports.
+func (r *Reconciler) newEvent(e *v1alpha1.Entitlement, typ, reason, action, text, mark string) *eventsv1.Event {
 	prefix := strings.TrimRight(e.Name[:min(len(e.Name), maxEventPrefix)], ".-")
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %d %s", e.UID, c.UID, c.Reason(), c.Since.Unix(), c.Mark))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s", e.UID, mark))
 	return &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: prefix + "." + hex.EncodeToString(sum[:10])},
 		EventTime:  metav1.NewMicroTime(r.Clock.Now()), ReportingController: name, ReportingInstance: name,
-		Action: "Report", Reason: c.Reason(), Type: corev1.EventTypeNormal, Note: v1alpha1.Truncate("tenant "+e.Spec.Tenant+": "+c.Text(), step.MaxNote),
+		Action: action, Reason: reason, Type: typ, Note: v1alpha1.Truncate("tenant "+e.Spec.Tenant+": "+text, step.MaxNote),
 		Regarding: corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Entitlement", Namespace: e.Namespace, Name: e.Name, UID: e.UID, ResourceVersion: e.ResourceVersion},
 	}
 }

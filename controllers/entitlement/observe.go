@@ -42,6 +42,8 @@ type observation struct {
 	mustWatchClaims bool
 	// plan is what the shared cluster must have. observe sets it.
 	plan entitlement.Plan
+	// isFirstLook is true where this manager has seen none of the objects as it should be. enforce sets it.
+	isFirstLook bool
 	// use is what the tenant has and waits for. observeUse sets it.
 	use use
 }

@@ -36,12 +36,13 @@ type refusal struct {
 	generation int64
 	at         time.Time
 	namespace  string
-	// tries counts the claims of the generation that were not refused since then.
-	tries int
+	// since is when the first claim of the generation was not refused, of those since the last refusal.
+	since time.Time
 }
 
-// maxSoonTries is how often a claim is tried again within seconds.
-const maxSoonTries = 10
+// provingTime is how long a server may take to use a policy that was written. Until then a claim that it takes is no reason to warn, and is tried again within
+// seconds.
+const provingTime = 10 * time.Second
 
 func (p *probes) last(uid types.UID) refusal {
 	p.mu.Lock()
@@ -56,6 +57,16 @@ func (p *probes) note(uid types.UID, r refusal) {
 		p.refused = map[types.UID]refusal{}
 	}
 	p.refused[uid] = r
+}
+
+// expire has a claim tried again.
+func (p *probes) expire(uid types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r, isKnown := p.refused[uid]; isKnown {
+		r.at, r.namespace = time.Time{}, ""
+		p.refused[uid] = r
+	}
 }
 
 func (p *probes) forget(uid types.UID) {
@@ -89,35 +100,37 @@ func (r *Reconciler) probe(ctx context.Context, obs *observation) *problem {
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "ingot-probe-"}}
 	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "probe", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: probeClass}}}
 	err := obs.access.Client.Create(ctx, claim, client.DryRunAll)
-	if p := judgeProbe(err, e, namespace); p != nil {
-		// A server uses a new policy within seconds. One that does not is asked with the steady look.
-		if last.tries++; last.generation != e.Generation {
-			last.tries = 1
-		}
-		if last.tries > maxSoonTries {
-			p.again = 0
-		}
-		r.probes.note(e.UID, refusal{generation: e.Generation, tries: last.tries})
+	since := now
+	if last.generation == e.Generation && !last.since.IsZero() {
+		since = last.since
+	}
+	if p := judgeProbe(err, e, namespace, now.Sub(since) < provingTime); p != nil {
+		r.probes.note(e.UID, refusal{generation: e.Generation, since: since})
 		return p
 	}
 	r.probes.note(e.UID, refusal{generation: e.Generation, at: now, namespace: namespace})
 	return nil
 }
 
-// judgeProbe returns why the answer to a claim that must be refused is no proof; nil: it was refused by the policy.
-func judgeProbe(err error, e *v1alpha1.Entitlement, namespace string) *problem {
-	p := &problem{status: metav1.ConditionUnknown, reason: v1alpha1.ReasonNotRefused, again: time.Second, isReachable: true}
+// judgeProbe returns why the answer to a claim that must be refused is no proof; nil: it was refused by the policy. isEarly: the server may not use the policy yet.
+func judgeProbe(err error, e *v1alpha1.Entitlement, namespace string, isEarly bool) *problem {
+	p := &problem{status: metav1.ConditionUnknown, reason: v1alpha1.ReasonNotRefused, isReachable: true}
 	switch {
 	case err == nil:
 		p.message = fmt.Sprintf("as a dry run, the shared cluster took a claim of DeviceClass %s in namespace %s, which policy %s must refuse. Its API server takes some moments to use a new policy; "+
 			"if this stays, see that its admission plugin ValidatingAdmissionPolicy is on", probeClass, namespace, entitlement.ClaimPolicyName(e))
+		if isEarly {
+			p.reason, p.again = v1alpha1.ReasonNotProvedYet, time.Second
+		}
 	case tenantaccess.IsAnswer(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+entitlement.ClaimPolicyName(e)+"'"):
 		return nil // the API server's reason is Invalid
 	case !tenantaccess.IsAnswer(err), apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err), apierrors.IsInternalError(err), apierrors.IsServiceUnavailable(err),
 		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsNotFound(err), apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource"):
-		return problemOf("try a claim that must be refused in namespace "+namespace, err)
+		p = problemOf("try a claim that must be refused in namespace "+namespace, err)
+		if !isEarly {
+			p.again = 0
+		}
 	default:
-		p.again = 0
 		p.message = fmt.Sprintf("a claim of DeviceClass %s in namespace %s, which policy %s must refuse, is refused by something else, so that it is not known whether the policy is at work: %s",
 			probeClass, namespace, entitlement.ClaimPolicyName(e), tenantaccess.Printable(err.Error()))
 	}

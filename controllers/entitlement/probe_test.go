@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -125,12 +126,15 @@ func TestOnlyThePolicysOwnRefusalIsProof(t *testing.T) {
 		{"the server is away", v1alpha1.ReasonTenantUnreachable, "connection refused", errors.New("connection refused")},
 		{"the server is busy", v1alpha1.ReasonTenantUnreachable, "try a claim", apierrors.NewTooManyRequests("later", 1)},
 	} {
-		p := judgeProbe(c.err, e, "legal")
+		p := judgeProbe(c.err, e, "legal", false)
 		switch {
 		case p == nil && c.reason != "" || p != nil && c.reason == "":
 			t.Errorf("%s: %+v", c.name, p)
 		case p != nil && (p.reason != c.reason || !strings.Contains(p.message, c.says)):
 			t.Errorf("%s: %s: %s", c.name, p.reason, p.message)
 		}
+	}
+	if p := judgeProbe(nil, e, "legal", true); p.reason != v1alpha1.ReasonNotProvedYet || p.status != metav1.ConditionUnknown || p.again != time.Second {
+		t.Errorf("a claim that a server takes before it uses the policy: %+v", p)
 	}
 }

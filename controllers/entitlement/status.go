@@ -3,6 +3,7 @@ package entitlement
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/entitlement"
+	"github.com/ingot-dev/ingot/controllers/plan/event"
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
@@ -47,6 +49,8 @@ func (r *Reconciler) finish(ctx context.Context, obs observation, p *problem) (r
 	}
 	step.SetCondition(&status.Conditions, after.Generation, now, v1alpha1.ConditionReady, is, reason, message)
 	changes := step.ConditionEvents(obs.entitlement.Status.Conditions, status.Conditions, "Enforce", v1alpha1.ConditionEnforced, v1alpha1.ConditionReady)
+	// For some moments after each new policy that is nothing to warn of.
+	changes = slices.DeleteFunc(changes, func(e event.Event) bool { return e.Reason == v1alpha1.ReasonNotProvedYet })
 	outcome := step.Wait("claims and namespaces may change", again)
 	if unreported != nil {
 		outcome = step.Retry(unreported)
