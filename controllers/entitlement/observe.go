@@ -254,6 +254,7 @@ func (r *Reconciler) observeNamespaces(ctx context.Context, obs *observation, te
 		return nil, err
 	}
 	if conflict := entitlement.Conflict(obs.entitlement, others, all); conflict != "" {
+		conflict += ". Until then nothing is written for this one, and what it has in the shared cluster stays: in a namespace of both, each fence refuses the classes of the other tenant, and no device can be asked for"
 		return &problem{status: metav1.ConditionFalse, reason: v1alpha1.ReasonEntitlementConflict, message: conflict}, nil
 	}
 	return nil, nil

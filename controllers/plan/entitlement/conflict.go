@@ -1,6 +1,7 @@
 package entitlement
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,35 +38,121 @@ func NamespacesOf(n v1alpha1.TenantNamespaces, all []Namespace) ([]string, error
 		return nil, fmt.Errorf("namespaces.selector: %w", err)
 	}
 	var out []string
-	for _, namespace := range all {
-		if selector.Matches(labels.Merge(namespace.Labels, labels.Set{corev1.LabelMetadataName: namespace.Name})) {
-			out = append(out, namespace.Name)
+	for i := range all {
+		if selector.Matches(named{&all[i]}) {
+			out = append(out, all[i].Name)
 		}
 	}
 	slices.Sort(out)
 	return out, nil
 }
 
+// named are the labels of a namespace with that of its name, which the API server gives it.
+type named struct{ *Namespace }
+
+// Has reports whether there is the label.
+func (n named) Has(key string) bool { _, has := n.Lookup(key); return has }
+
+// Get returns the label's value.
+func (n named) Get(key string) string { value, _ := n.Lookup(key); return value }
+
+// Lookup returns the label's value, and whether there is one.
+func (n named) Lookup(key string) (string, bool) {
+	if key == corev1.LabelMetadataName {
+		return n.Name, true
+	}
+	value, has := n.Labels[key]
+	return value, has
+}
+
+var _ labels.Labels = named{}
+
 // Conflict says which older Entitlement of the same cluster an Entitlement contradicts; empty: none. Of two, the older one holds: a tenant that runs
-// must not lose its devices because somebody adds an Entitlement.
+// must not lose its devices because somebody adds an Entitlement. One that is itself refused holds nothing against others. Without that: a selector that was made
+// too wide loses to an older Entitlement, and keeps every younger one from fencing its own namespace.
 func Conflict(e *v1alpha1.Entitlement, others []v1alpha1.Entitlement, all []Namespace) string {
+	older := make([]*v1alpha1.Entitlement, 0, len(others))
 	for i := range others {
-		other := &others[i]
-		if other.UID == e.UID || !isOlder(other, e) {
+		if other := &others[i]; other.UID != e.UID && byAge(other, e) < 0 {
+			older = append(older, other)
+		}
+	}
+	slices.SortFunc(older, byAge)
+	h := holders{all: all, universe: universe(all, others), of: map[claimed][]*v1alpha1.Entitlement{}}
+	for _, other := range older {
+		claims := h.claims(other)
+		if h.refusal(other, claims) != "" {
 			continue
 		}
-		if what := contradiction(e, other, all); what != "" {
+		for _, c := range claims {
+			h.of[c] = append(h.of[c], other)
+		}
+	}
+	return h.refusal(e, h.claims(e))
+}
+
+// holders are the Entitlements that hold, by what they claim. Without that order: each of 200 tenants is compared with every other one, pair by pair.
+type holders struct {
+	// all are the namespaces that exist, and universe those and all that are named.
+	all, universe []Namespace
+	of            map[claimed][]*v1alpha1.Entitlement
+}
+
+// claimed is a tenant, a DeviceClass or a namespace that an Entitlement has.
+type claimed struct{ kind, name string }
+
+// claims returns what an Entitlement has, or may have.
+func (h *holders) claims(e *v1alpha1.Entitlement) []claimed {
+	out := []claimed{{"tenant", e.Spec.Tenant}}
+	for _, c := range e.Spec.Classes {
+		out = append(out, claimed{"class", DeviceClassName(e, c)})
+	}
+	names := e.Spec.Namespaces.Names
+	if e.Spec.Namespaces.Selector != nil {
+		// The API server of the management cluster refuses a selector that cannot be read, and so does the shared one.
+		names, _ = NamespacesOf(e.Spec.Namespaces, h.universe)
+	}
+	for _, name := range names {
+		out = append(out, claimed{"namespace", name})
+	}
+	return out
+}
+
+// refusal says which of those that hold an Entitlement with these claims contradicts, the oldest one; empty: none.
+func (h *holders) refusal(e *v1alpha1.Entitlement, claims []claimed) string {
+	var near []*v1alpha1.Entitlement
+	for _, c := range claims {
+		near = append(near, h.of[c]...)
+	}
+	slices.SortFunc(near, byAge)
+	for _, other := range slices.Compact(near) {
+		if what := contradiction(e, other, h.all); what != "" {
 			return fmt.Sprintf("Entitlement %s/%s, which is older, %s", other.Namespace, other.Name, what)
 		}
 	}
 	return ""
 }
 
-func isOlder(a, b *v1alpha1.Entitlement) bool {
-	if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
-		return c < 0
+// universe returns the namespaces that exist, and those that Entitlements name.
+func universe(all []Namespace, entitlements []v1alpha1.Entitlement) []Namespace {
+	out := slices.Clone(all)
+	isKnown := make(map[string]bool, len(all))
+	for i := range all {
+		isKnown[all[i].Name] = true
 	}
-	return a.UID < b.UID
+	for i := range entitlements {
+		for _, name := range entitlements[i].Spec.Namespaces.Names {
+			if !isKnown[name] {
+				isKnown[name] = true
+				out = append(out, Namespace{Name: name})
+			}
+		}
+	}
+	return out
+}
+
+func byAge(a, b *v1alpha1.Entitlement) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
 }
 
 func contradiction(e, other *v1alpha1.Entitlement, all []Namespace) string {
