@@ -126,7 +126,7 @@
 //	  cmd_ingot_demo --> cmd_ingot
 //	  controllers --> entitlement & hardwaredata & host & inuse & machine & nodepool & nodeprovider & nodequota & nodetype & osimage & remainingnode & rollout & servingcert & tenant & validation
 //	  admission --> plan_feasibility & plan_rendering & plan_revision
-//	  entitlement --> plan_entitlement & plan_rendering
+//	  entitlement --> plan_entitlement & plan_event & plan_rendering
 //	  hardware_agent --> hardware & hardware_cmdline
 //	  hardware_cmdline --> hardware_pin
 //	  hardware_direct --> hardware_netboot

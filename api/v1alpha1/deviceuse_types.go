@@ -43,6 +43,9 @@ const (
 // MaxHoldings is how many claims of a tenant are remembered by name.
 const MaxHoldings = 512
 
+// MaxWaitMessage is the limit of a DeviceWait's message, in bytes.
+const MaxWaitMessage = 1024
+
 // DeviceWait is what waits for devices for one reason.
 type DeviceWait struct {
 	// kind of what waits. A pod and the claim that it waits for count each.
@@ -75,7 +78,7 @@ type DeviceWait struct {
 	Longest string `json:"longest"`
 	// message is what Kubernetes says of that one.
 	// +optional
-	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 }
 

@@ -185,9 +185,12 @@ func TestWhatWaitsForDevicesIsSaid(t *testing.T) {
 		return slices.Equal(got, want)
 	})
 	for _, w := range r.read("legal").Status.Waits {
-		says := map[v1alpha1.WaitReason]string{v1alpha1.WaitQuotaExceeded: "exceeded quota: ingot-" + r.tenant, v1alpha1.WaitUnschedulable: "nodes"}[w.Reason]
+		says := map[v1alpha1.WaitReason]string{v1alpha1.WaitQuotaExceeded: "exceeded quota: ingot-" + r.tenant + ", requested: ", v1alpha1.WaitUnschedulable: "nodes"}[w.Reason]
 		if !strings.Contains(w.Message, says) || w.Since.IsZero() || !strings.HasPrefix(w.Longest, r.tenant+"/") {
 			t.Errorf("%+v, expected the message to have %q", w, says)
+		}
+		if w.Reason == v1alpha1.WaitQuotaExceeded && (!strings.HasPrefix(w.Message, says) || !strings.Contains(w.Message, "limited: ") || !strings.HasSuffix(w.Message, r.tenant+"-h100.deviceclass.resource.k8s.io/devices=2")) {
+			t.Errorf("the message says less, or more, than why: %s", w.Message)
 		}
 	}
 	for _, c := range r.read("legal").Status.Classes {

@@ -154,7 +154,7 @@ func readRefusals(ctx context.Context, a *tenantaccess.Access) (map[string]entit
 		if out[namespace] == nil {
 			out[namespace] = entitlement.Refusals{}
 		}
-		out[namespace][name] = tenantaccess.Printable(strings.TrimPrefix(e.Message, combined))
+		out[namespace][name] = tenantaccess.PrintableTo(entitlement.RefusalText(strings.TrimPrefix(e.Message, combined)), v1alpha1.MaxWaitMessage)
 	}
 	return out, nil
 }

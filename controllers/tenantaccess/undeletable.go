@@ -24,7 +24,10 @@ func RefusalText(err error) string {
 }
 
 // Printable shortens a text that the tenant wrote and escapes what cannot be printed.
-func Printable(text string) string {
-	quoted := strconv.QuoteToASCII(v1alpha1.Truncate(text, maxQuoted))
-	return quoted[1 : len(quoted)-1]
+func Printable(text string) string { return PrintableTo(text, maxQuoted) }
+
+// PrintableTo is Printable with another limit, in bytes. Quotes stay as they are: what is not printable begins with a backslash, and a backslash is two.
+func PrintableTo(text string, limit int) string {
+	quoted := strconv.QuoteToASCII(v1alpha1.Truncate(text, limit))
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }

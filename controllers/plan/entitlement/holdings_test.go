@@ -239,7 +239,7 @@ func TestWhatWaitsIsCountedByReason(t *testing.T) {
 	got := Waits(claims, asking, Refusals{"legal/quota-1": "exceeded quota: ingot-legal", "legal/quota-2": "exceeded quota: ingot-legal", "legal/refused": "a webhook"})
 	var text []string
 	for _, w := range got {
-		if len(w.Message) > maxWaitMessage {
+		if len(w.Message) > v1alpha1.MaxWaitMessage {
 			t.Errorf("a message of %d bytes", len(w.Message))
 		}
 		text = append(text, fmt.Sprintf("%s %s %d %s", w.Kind, w.Reason, w.Count, w.Longest))

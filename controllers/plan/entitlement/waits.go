@@ -2,6 +2,7 @@ package entitlement
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -88,6 +89,18 @@ type Refusals map[string]string
 // quotaRefusal is a part of the API server's message about a quota (k8s.io/apiserver/pkg/admission/plugin/resourcequota).
 const quotaRefusal = "exceeded quota"
 
+// claimNotMade begins what kube-controller-manager says of a claim that it cannot make: the name in the pod's spec, and that of the claim, which has none yet.
+var claimNotMade = regexp.MustCompile(`^PodResourceClaim [^ :]+: (create ResourceClaim [^ :]*: )?`)
+
+// RefusalText returns the part of kube-controller-manager's message that tells why the claim of a pod's template cannot be made. Without it: the names that come
+// first fill the message, and what is used and what the limit is are cut off.
+func RefusalText(message string) string {
+	if at := strings.Index(message, quotaRefusal); at >= 0 {
+		return message[at:]
+	}
+	return claimNotMade.ReplaceAllString(message, "")
+}
+
 // Waits returns what waits for devices, by kind and reason. The claims are those that have none.
 func Waits(claims []resourcev1.ResourceClaim, pods []Pod, refusals Refusals) []v1alpha1.DeviceWait {
 	var all []v1alpha1.DeviceWait
@@ -129,12 +142,9 @@ func (p *Pod) wait(refusals Refusals) v1alpha1.DeviceWait {
 	case p.Scheduled != nil && p.Scheduled.Status == corev1.ConditionFalse && p.Scheduled.Reason == corev1.PodReasonUnschedulable:
 		out.Reason, message = v1alpha1.WaitUnschedulable, p.Scheduled.Message
 	}
-	out.Message = v1alpha1.Truncate(message, maxWaitMessage)
+	out.Message = v1alpha1.Truncate(message, v1alpha1.MaxWaitMessage)
 	return out
 }
-
-// maxWaitMessage is the limit of the field, in bytes.
-const maxWaitMessage = 512
 
 // sum adds what waits for the same reason, and keeps what has waited longest of it.
 func sum(all []v1alpha1.DeviceWait) []v1alpha1.DeviceWait {
