@@ -60,6 +60,10 @@ const (
 	ReasonObjectRefused = "ObjectRefused"
 )
 
+// ReasonOverEntitled of the condition WithinLimits of an Entitlement and of its classes: a namespace has or asks for more devices than it may have, or claims have
+// devices of a class that was taken away. No claim loses its devices for it.
+const ReasonOverEntitled = "OverEntitled"
+
 // ReasonObjectsRemain of an Event: the TenantCluster of a deleted Entitlement is gone, and nobody can remove its objects.
 const ReasonObjectsRemain = "ObjectsRemain"
 
@@ -238,7 +242,7 @@ type EntitlementStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=512
 	Holdings []DeviceHolding `json:"holdings,omitempty"`
-	// conditions: Enforced, Ready.
+	// conditions: Enforced, WithinLimits, Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -276,7 +280,7 @@ type EntitledClassStatus struct {
 	// +optional
 	// +default=0
 	Admitted int32 `json:"admitted"`
-	// conditions: Available, Isolated.
+	// conditions: Available, Isolated, WithinLimits.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

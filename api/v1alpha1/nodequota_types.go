@@ -6,10 +6,11 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // room for another host. The message says what is used and what the limit is. The Machine goes on when there is room, the oldest one first.
 const ReasonQuotaExceeded = "QuotaExceeded"
 
-// ConditionWithinLimits of a NodeQuota: the namespace uses no more than its limits.
+// ConditionWithinLimits of a NodeQuota: the namespace uses no more than its limits. Of an Entitlement and of its classes: no namespace of the tenant has more
+// devices than it may have.
 const ConditionWithinLimits = "WithinLimits"
 
-// Reasons of NodeQuota's condition WithinLimits.
+// Reasons of the condition WithinLimits.
 const (
 	// ReasonWithinLimits: nothing is used beyond a limit.
 	ReasonWithinLimits = "WithinLimits"

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -311,6 +312,13 @@ func TestOnlyTheSchedulerBindsAndARunningClaimKeepsItsDevice(t *testing.T) {
 	})
 	if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil || claim.Status.Allocation == nil {
 		t.Errorf("the claim that runs has lost its device: %v", err)
+	}
+	if message := r.awaitCondition("legal", v1alpha1.ConditionWithinLimits, v1alpha1.ReasonOverEntitled); !strings.Contains(message, "claims have 1 of "+r.tenant+"-h100, which is no class of the Entitlement") {
+		t.Error(message)
+	}
+	e := r.read("legal")
+	if c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionReady); c.Message != "no classes: a fence with nothing in it" || len(e.Status.Holdings) != 1 || e.Status.Holdings[0].Devices[r.tenant+"-h100"] != 1 {
+		t.Errorf("%s; what is held of a class that was taken away: %+v", c.Message, e.Status.Holdings)
 	}
 	before := claim.DeepCopy()
 	claim.Finalizers = nil

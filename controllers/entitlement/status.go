@@ -31,6 +31,8 @@ func (r *Reconciler) finish(ctx context.Context, obs observation, p *problem) (r
 	if obs.use.Seen != nil {
 		status.Namespaces = int32(len(obs.input.Namespaces))
 		unreported = r.report(ctx, obs, status)
+		within := entitlement.WithinLimits(obs.plan.Classes, obs.use.Uses)
+		step.SetCondition(&status.Conditions, after.Generation, now, within.Type, within.Status, within.Reason, within.Message)
 	}
 	// What waited is not known to wait on.
 	if !obs.use.IsUnread {
@@ -48,14 +50,23 @@ func (r *Reconciler) finish(ctx context.Context, obs observation, p *problem) (r
 		again = rereadUnread(again, obs.use.IsUnread)
 	}
 	step.SetCondition(&status.Conditions, after.Generation, now, v1alpha1.ConditionReady, is, reason, message)
-	changes := step.ConditionEvents(obs.entitlement.Status.Conditions, status.Conditions, "Enforce", v1alpha1.ConditionEnforced, v1alpha1.ConditionReady)
-	// For some moments after each new policy that is nothing to warn of.
-	changes = slices.DeleteFunc(changes, func(e event.Event) bool { return e.Reason == v1alpha1.ReasonNotProvedYet })
+	changes := changesOf(obs.entitlement.Status.Conditions, status.Conditions)
 	outcome := step.Wait("claims and namespaces may change", again)
 	if unreported != nil {
 		outcome = step.Retry(unreported)
 	}
 	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, obs.entitlement, after, changes, outcome)
+}
+
+// changesOf returns the events of what has changed.
+func changesOf(before, after []metav1.Condition) []event.Event {
+	types := []string{v1alpha1.ConditionEnforced, v1alpha1.ConditionReady}
+	// That nobody has too much is no news unless somebody had.
+	if meta.FindStatusCondition(before, v1alpha1.ConditionWithinLimits) != nil || meta.IsStatusConditionFalse(after, v1alpha1.ConditionWithinLimits) {
+		types = append(types, v1alpha1.ConditionWithinLimits)
+	}
+	// For some moments after each new policy it is nothing to warn of that a server does not use it.
+	return slices.DeleteFunc(step.ConditionEvents(before, after, "Enforce", types...), func(e event.Event) bool { return e.Reason == v1alpha1.ReasonNotProvedYet })
 }
 
 // enforcedText says what is enforced, and which namespaces are named that do not exist.
@@ -90,6 +101,9 @@ func (r *Reconciler) report(ctx context.Context, obs observation, status *v1alph
 
 // ready returns the condition Ready of an Entitlement that is enforced: that of the first class that gives nothing.
 func ready(classes []v1alpha1.EntitledClassStatus) (metav1.ConditionStatus, string, string) {
+	if len(classes) == 0 {
+		return metav1.ConditionTrue, v1alpha1.ReasonReady, "no classes: a fence with nothing in it"
+	}
 	for _, c := range classes {
 		if a := meta.FindStatusCondition(c.Conditions, v1alpha1.ConditionAvailable); a.Status != metav1.ConditionTrue {
 			return a.Status, a.Reason, "class " + c.Name + ": " + a.Message

@@ -47,7 +47,8 @@ func (r *Reconciler) readUse(ctx context.Context, obs *observation, seen []entit
 	}
 	// Tenants make pods as large and as many as they like: what cannot be read of them makes nothing else unknown.
 	pods, refusals, podsUnread := r.observePods(ctx, obs)
-	if out.Seen, err = r.find(ctx, obs, claims, pods); err != nil {
+	out.Uses = entitlement.UsesOf(claims, quotaStatuses(obs), pods)
+	if out.Seen, err = r.find(ctx, obs, out.Uses.Total()); err != nil {
 		return out, err
 	}
 	var waiting []resourcev1.ResourceClaim
@@ -159,8 +160,8 @@ func readRefusals(ctx context.Context, a *tenantaccess.Access) (map[string]entit
 	return out, nil
 }
 
-// find returns what was found of the classes.
-func (r *Reconciler) find(ctx context.Context, obs *observation, claims []resourcev1.ResourceClaim, pods []entitlement.Pod) (map[string]entitlement.Seen, error) {
+// find returns what was found of the classes, of which the tenant has and asks for so much.
+func (r *Reconciler) find(ctx context.Context, obs *observation, usage map[string]entitlement.Usage) (map[string]entitlement.Seen, error) {
 	var published resourcev1.ResourceSliceList
 	if err := obs.access.Cache.List(ctx, &published, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the ResourceSlices of the shared cluster: %w", err)
@@ -170,11 +171,10 @@ func (r *Reconciler) find(ctx context.Context, obs *observation, claims []resour
 		return nil, fmt.Errorf("list the Nodes of the shared cluster: %w", err)
 	}
 	state := stateOf(published.Items, gated)
-	usage, resources := entitlement.Count(claims), entitlement.CountResources(quotaStatuses(obs), pods)
 	seen := map[string]entitlement.Seen{}
 	for _, c := range obs.plan.Classes {
 		if c.DeviceClass == "" {
-			seen[c.Resource] = entitlement.Seen{Usage: resources[c.Resource]}
+			seen[c.Resource] = entitlement.Seen{Usage: usage[c.Resource]}
 			continue
 		}
 		s := entitlement.Seen{Usage: usage[c.DeviceClass]}
@@ -188,9 +188,9 @@ func (r *Reconciler) find(ctx context.Context, obs *observation, claims []resour
 	return seen, nil
 }
 
-// quotaStatuses returns what Kubernetes counts of the quotas that the Entitlement has made.
-func quotaStatuses(obs *observation) []corev1.ResourceList {
-	var out []corev1.ResourceList
+// quotaStatuses returns what Kubernetes counts of the quotas that the Entitlement has made, by namespace.
+func quotaStatuses(obs *observation) map[string]corev1.ResourceList {
+	out := map[string]corev1.ResourceList{}
 	for id, object := range obs.ours {
 		if id.Kind != quotaKind.Kind {
 			continue
@@ -205,7 +205,7 @@ func quotaStatuses(obs *observation) []corev1.ResourceList {
 				list[corev1.ResourceName(name)] = quantity
 			}
 		}
-		out = append(out, list)
+		out[id.Namespace] = list
 	}
 	return out
 }

@@ -23,6 +23,8 @@ type Seen struct {
 type Known struct {
 	// Seen is what was found of the classes, by DeviceClass or resource; nil: it cannot be asked, and what was known before stays.
 	Seen map[string]Seen
+	// Uses are what the tenant has and asks for, by namespace. They are known where Seen is.
+	Uses Uses
 	// Problem is why it cannot be asked; empty: the condition Enforced says it.
 	Problem string
 	// IsUnread: it is being read for the first time, and what was said before is said until then.
@@ -38,6 +40,7 @@ func Report(e *v1alpha1.Entitlement, classes []Class, namespaces int, known Know
 	for _, c := range e.Status.Classes {
 		before[c.Name] = c
 	}
+	limits := limits(classes)
 	var out []v1alpha1.EntitledClassStatus
 	for _, c := range classes {
 		row, isKnown := before[c.Name]
@@ -52,13 +55,15 @@ func Report(e *v1alpha1.Entitlement, classes []Class, namespaces int, known Know
 			out = append(out, row)
 			continue
 		}
-		condition := availability(c, known)
-		condition.ObservedGeneration, condition.LastTransitionTime = e.Generation, now
+		conditions := []metav1.Condition{availability(c, known), isolation(c)}
+		if known.Seen != nil {
+			conditions = append(conditions, withinLimits(known.Uses.excess(c.key(), limits[c.key()])))
+		}
 		row.Conditions = append([]metav1.Condition(nil), row.Conditions...)
-		meta.SetStatusCondition(&row.Conditions, condition)
-		apart := isolation(c)
-		apart.ObservedGeneration, apart.LastTransitionTime = e.Generation, now
-		meta.SetStatusCondition(&row.Conditions, apart)
+		for _, condition := range conditions {
+			condition.ObservedGeneration, condition.LastTransitionTime = e.Generation, now
+			meta.SetStatusCondition(&row.Conditions, condition)
+		}
 		out = append(out, row)
 	}
 	return out
