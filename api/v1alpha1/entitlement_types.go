@@ -67,6 +67,9 @@ const ReasonOverEntitled = "OverEntitled"
 // ReasonObjectsRemain of an Event: the TenantCluster of a deleted Entitlement is gone, and nobody can remove its objects.
 const ReasonObjectsRemain = "ObjectsRemain"
 
+// ReasonFenceRemoved of an Event: the Entitlement was deleted, and its objects are gone from the shared cluster.
+const ReasonFenceRemoved = "FenceRemoved"
+
 // ReasonFenceChanged of an Event: somebody has changed or deleted an object of the Entitlement in the shared cluster, and it is put right.
 const ReasonFenceChanged = "FenceChanged"
 
@@ -221,6 +224,9 @@ type EntitlementStatus struct {
 	// objectsUID is what the objects in the shared cluster have in their label ingot.dev/entitlement: the uid under which this Entitlement was first made.
 	// +optional
 	ObjectsUID types.UID `json:"objectsUID,omitempty"`
+	// written is true once something of this Entitlement may be in the shared cluster: it is written before the first object is.
+	// +optional
+	Written bool `json:"written,omitempty"`
 	// namespaces of the tenant that exist.
 	// +optional
 	// +default=0

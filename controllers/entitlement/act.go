@@ -17,9 +17,11 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/entitlement"
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
@@ -162,9 +164,9 @@ func (r *Reconciler) remove(ctx context.Context, obs *observation, wanted map[id
 func (r *Reconciler) release(ctx context.Context, obs observation) (reconcile.Result, error) {
 	e := obs.entitlement
 	if obs.isClusterGone {
-		r.Recorder.Eventf(e, nil, corev1.EventTypeWarning, v1alpha1.ReasonObjectsRemain, "Release", "TenantCluster %s is gone or out of reach, so what this Entitlement has in the shared cluster remains: "+
+		r.reportRelease(ctx, e, corev1.EventTypeWarning, v1alpha1.ReasonObjectsRemain, fmt.Sprintf("TenantCluster %s is gone or out of reach, so what this Entitlement has in the shared cluster remains: "+
 			"its policies go on refusing. Remove it there: kubectl delete deviceclasses,validatingadmissionpolicies,validatingadmissionpolicybindings,resourcequotas -A -l %s=%s",
-			e.Spec.TenantClusterRef.Name, v1alpha1.LabelEntitlement, e.ObjectsUID())
+			e.Spec.TenantClusterRef.Name, v1alpha1.LabelEntitlement, e.ObjectsUID()))
 	} else {
 		p := obs.problem
 		if p == nil {
@@ -173,11 +175,37 @@ func (r *Reconciler) release(ctx context.Context, obs observation) (reconcile.Re
 		if p != nil {
 			return r.finish(ctx, obs, p)
 		}
+		r.reportRelease(ctx, e, corev1.EventTypeNormal, v1alpha1.ReasonFenceRemoved, entitlement.RemovalText(e))
 	}
 	r.journal.forget(e.UID)
 	r.probes.forget(e.UID)
 	r.placed.forget(e.UID)
 	return step.Retry(r.setFinalizer(ctx, e, false)).Result()
+}
+
+// reportRelease says what became of the objects of an Entitlement, if there may be any.
+func (r *Reconciler) reportRelease(ctx context.Context, e *v1alpha1.Entitlement, typ, reason, text string) {
+	// One that was restored from a backup may have no status, and had objects under its earlier uid.
+	if !e.Status.Written && e.ObjectsUID() == e.UID {
+		return
+	}
+	log.FromContext(ctx).Info(text, "reason", reason, "tenant", e.Spec.Tenant)
+	r.Recorder.Eventf(e, nil, typ, reason, "Release", "%s", v1alpha1.Truncate(text, step.MaxNote))
+}
+
+// noteWritten records that something of the Entitlement may be in the shared cluster, before the first object is.
+func (r *Reconciler) noteWritten(ctx context.Context, obs *observation) error {
+	before := obs.entitlement
+	if before.Status.Written {
+		return nil
+	}
+	after := before.DeepCopy()
+	after.Status.Written = true
+	if err := r.Client.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("record that the shared cluster is written to: %w", err)
+	}
+	obs.entitlement, obs.input.Entitlement = after, after
+	return nil
 }
 
 func (r *Reconciler) setFinalizer(ctx context.Context, e *v1alpha1.Entitlement, wanted bool) error {

@@ -72,6 +72,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	problem := obs.problem
 	if problem == nil {
+		if err := r.noteWritten(ctx, &obs); err != nil {
+			return step.Retry(err).Result()
+		}
 		problem = r.enforce(ctx, &obs)
 	}
 	return r.finish(ctx, obs, problem)

@@ -11,6 +11,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -233,5 +234,44 @@ func TestWhatDiffersIsNamedByItsPath(t *testing.T) {
 		if got := differencesText(wanted, object(c.spec)); got != c.want {
 			t.Errorf("%v: %q, want %q", c.spec, got, c.want)
 		}
+	}
+}
+
+// TestTheEndOfAFenceIsSaidWhereThereWasOne deletes an Entitlement whose TenantCluster never was, and one in the ordinary way.
+func TestTheEndOfAFenceIsSaidWhereThereWasOne(t *testing.T) {
+	r := newRig(t)
+	r.entitle()
+	h := r.byHand()
+	gone := func() {
+		t.Helper()
+		if err := server.Client.Delete(t.Context(), r.read("legal")); err != nil {
+			t.Fatal(err)
+		}
+		h.look()
+		if err := server.Client.Get(t.Context(), client.ObjectKey{Namespace: r.namespace, Name: "legal"}, &v1alpha1.Entitlement{}); !apierrors.IsNotFound(err) {
+			t.Fatalf("the Entitlement is still there: %v", err)
+		}
+	}
+	h.settle()
+	h.published()
+	h.lines = nil
+	gone()
+	want := "Normal FenceRemoved the fence of tenant " + r.tenant + " is gone from the shared cluster"
+	if got := h.published(); len(got) != 1 || !strings.HasPrefix(got[0], want) {
+		t.Errorf("%v, want %q", got, want)
+	}
+	if got := strings.Join(h.lines, " "); !strings.Contains(got, "is gone from the shared cluster") {
+		t.Errorf("the log says %s", got)
+	}
+	if err := server.Client.Delete(t.Context(), &v1alpha1.TenantCluster{ObjectMeta: r.meta("shared")}); err != nil {
+		t.Fatal(err)
+	}
+	r.entitle()
+	h.look()
+	h.look()
+	h.published()
+	gone()
+	if got := h.published(); len(got) > 0 {
+		t.Errorf("nothing was ever made, and %v", got)
 	}
 }
