@@ -83,6 +83,8 @@ const (
 	ReasonNotPromised = "NotPromised"
 	// ReasonSelectsNothing: no device in the shared cluster matches.
 	ReasonSelectsNothing = "SelectsNothing"
+	// ReasonNodesUnderWay: no device of an admitted node matches now, and Machines of the NodeType are being installed or rolled.
+	ReasonNodesUnderWay = "NodesUnderWay"
 	// ReasonUseUnknown: what the tenant has, and what its classes select, cannot be read. What is enforced stays so.
 	ReasonUseUnknown = "UseUnknown"
 	// ReasonNodesNotAdmitted: the devices that match are of nodes that are not admitted.

@@ -8,6 +8,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -36,11 +37,13 @@ type Reconciler struct {
 	placed  placed
 
 	selections selections
+	// news has an Entitlement of each cluster whose devices are in another state. SetupWithManager makes it.
+	news chan event.GenericEvent
 }
 
 //+kubebuilder:rbac:groups=ingot.dev,resources=entitlements,verbs=get;list;watch;patch
 //+kubebuilder:rbac:groups=ingot.dev,resources=entitlements/status,verbs=patch
-//+kubebuilder:rbac:groups=ingot.dev,resources=tenantclusters;nodetypes;nodetyperenderings,verbs=get;list;watch
+//+kubebuilder:rbac:groups=ingot.dev,resources=tenantclusters;nodetypes;nodetyperenderings;machines,verbs=get;list;watch
 //+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager registers the controller.
@@ -48,6 +51,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := step.CheckDependencies(name, r); err != nil {
 		return err
 	}
+	r.news = make(chan event.GenericEvent, keptClusters)
 	return r.watch(ctrl.NewControllerManagedBy(mgr).Named(name)).Complete(r)
 }
 

@@ -44,6 +44,8 @@ type observation struct {
 	plan entitlement.Plan
 	// isFirstLook is true where this manager has seen none of the objects as it should be. enforce sets it.
 	isFirstLook bool
+	// clusters are the TenantClusters that are the shared cluster. observe sets it.
+	clusters map[types.NamespacedName]bool
 	// use is what the tenant has and waits for. observeUse sets it.
 	use use
 }
@@ -249,9 +251,14 @@ func (r *Reconciler) observeNamespaces(ctx context.Context, obs *observation, te
 	if obs.input.Namespaces, err = entitlement.NamespacesOf(obs.entitlement.Spec.Namespaces, all); err != nil {
 		return &problem{status: metav1.ConditionFalse, reason: v1alpha1.ReasonObjectRefused, message: err.Error()}, nil //nolint:nilerr // the condition says why
 	}
-	others, err := r.entitlementsOf(ctx, tenant, entitlements)
-	if err != nil {
+	if obs.clusters, err = r.clustersOf(ctx, tenant); err != nil {
 		return nil, err
+	}
+	var others []v1alpha1.Entitlement
+	for i := range entitlements {
+		if obs.clusters[clusterOf(&entitlements[i])] {
+			others = append(others, entitlements[i])
+		}
 	}
 	if conflict := entitlement.Conflict(obs.entitlement, others, all); conflict != "" {
 		conflict += ". Until then nothing is written for this one, and what it has in the shared cluster stays: in a namespace of both, each fence refuses the classes of the other tenant, and no device can be asked for"
@@ -260,8 +267,8 @@ func (r *Reconciler) observeNamespaces(ctx context.Context, obs *observation, te
 	return nil, nil
 }
 
-// entitlementsOf returns those of all Entitlements that are of a cluster. Two TenantClusters may be one cluster.
-func (r *Reconciler) entitlementsOf(ctx context.Context, tenant *v1alpha1.TenantCluster, all []v1alpha1.Entitlement) ([]v1alpha1.Entitlement, error) {
+// clustersOf returns the TenantClusters that are the same cluster as one: several may be.
+func (r *Reconciler) clustersOf(ctx context.Context, tenant *v1alpha1.TenantCluster) (map[types.NamespacedName]bool, error) {
 	var clusters v1alpha1.TenantClusterList
 	if err := r.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list TenantClusters: %w", err)
@@ -272,13 +279,22 @@ func (r *Reconciler) entitlementsOf(ctx context.Context, tenant *v1alpha1.Tenant
 			same[client.ObjectKeyFromObject(&clusters.Items[i])] = true
 		}
 	}
-	var out []v1alpha1.Entitlement
-	for i := range all {
-		if e := &all[i]; same[types.NamespacedName{Namespace: e.Namespace, Name: e.Spec.TenantClusterRef.Name}] {
-			out = append(out, *e)
+	return same, nil
+}
+
+// underWay says which Machines of the shared cluster are being installed or rolled, by NodeType.
+func (r *Reconciler) underWay(ctx context.Context, clusters map[types.NamespacedName]bool) (map[string]string, error) {
+	var list v1alpha1.MachineList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list Machines: %w", err)
+	}
+	var machines []v1alpha1.Machine
+	for i := range list.Items {
+		if m := &list.Items[i]; clusters[types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.TenantClusterRef.Name}] {
+			machines = append(machines, *m)
 		}
 	}
-	return out, nil
+	return entitlement.UnderWay(machines), nil
 }
 
 // observeOurs reads the objects that the Entitlement has made, and what their DeviceClasses were made for.

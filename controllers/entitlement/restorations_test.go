@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -273,5 +274,30 @@ func TestTheEndOfAFenceIsSaidWhereThereWasOne(t *testing.T) {
 	gone()
 	if got := h.published(); len(got) > 0 {
 		t.Errorf("nothing was ever made, and %v", got)
+	}
+}
+
+// TestTheRowsOfARollAgree has a Machine that is being installed, and then its node.
+func TestTheRowsOfARollAgree(t *testing.T) {
+	addNodeType(t, "h100-dra")
+	r := newRig(t)
+	server.Create(t, &v1alpha1.Machine{ObjectMeta: r.meta("m1"), Spec: v1alpha1.MachineSpec{
+		NodeTypeRef: v1alpha1.LocalReference{Name: "h100-dra"}, TenantClusterRef: v1alpha1.LocalReference{Name: "shared"},
+	}, Status: v1alpha1.MachineStatus{Phase: v1alpha1.MachineProvisioning}})
+	r.entitle(class("h100", "h100-dra", v1alpha1.DeviceGPU, 2))
+	h := r.byHand()
+	h.reconciler.news = make(chan event.GenericEvent, 9)
+	h.settle()
+	if c := meta.FindStatusCondition(r.awaitClass("h100", v1alpha1.ReasonNodesUnderWay).Conditions, v1alpha1.ConditionAvailable); !strings.Contains(c.Message, "1 of 1 Machines of NodeType h100-dra are being installed or rolled (1 Provisioning)") {
+		t.Error(c.Message)
+	}
+	h.look()
+	if len(h.reconciler.news) > 0 {
+		t.Error("nothing has changed, and the other Entitlements are told")
+	}
+	addNode(t, r.namespace+"-open", 1)
+	management.Eventually(t, "the devices are seen", func() bool { h.look(); return r.read("legal").Status.Classes[0].Admitted == 1 })
+	if len(h.reconciler.news) == 0 {
+		t.Error("the other Entitlements of the cluster are not told of its devices")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +19,34 @@ import (
 type selections struct {
 	mu       sync.Mutex
 	clusters map[client.Client]*selection
+	told     map[client.Client]told
+}
+
+// told is the state of a cluster that its Entitlements were told of last, and when.
+type told struct {
+	state uint64
+	at    time.Time
+}
+
+// tellInterval is how often the Entitlements of a cluster are looked at because of its devices at most. Without it: while a hall is rolled, each of 200 tenants is
+// looked at all the time.
+const tellInterval = 5 * time.Second
+
+// isNews reports whether the other Entitlements of a cluster must be told that its devices are in another state, and counts them as told. Without that: rows of
+// one NodeType say different things of it until the last one has had its steady look.
+func (s *selections) isNews(cluster client.Client, state uint64, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last, isKnown := s.told[cluster]
+	if isKnown && (last.state == state || now.Sub(last.at) < tellInterval) {
+		return false
+	}
+	// Another kubeconfig makes another client: the clients of before are dropped with all.
+	if s.told == nil || len(s.told) >= keptClusters && !isKnown {
+		s.told = map[client.Client]told{}
+	}
+	s.told[cluster] = told{state, now}
+	return isKnown
 }
 
 // keptClusters is for how many clusters it is kept.

@@ -2,6 +2,7 @@ package entitlement
 
 import (
 	"testing"
+	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,6 +43,30 @@ func TestASelectorIsTriedAnewWhenDevicesOrGatesChange(t *testing.T) {
 			if _, err := s.find(c.cluster, stateOf(c.published, c.gated), broken, c.published, c.gated); err == nil {
 				t.Errorf("%s: a selector that cannot be compiled has no error", c.name)
 			}
+		}
+	}
+}
+
+// TestOthersAreToldOfAnotherStateOfTheDevicesOnce has two Entitlements look at a cluster whose devices change.
+func TestOthersAreToldOfAnotherStateOfTheDevicesOnce(t *testing.T) {
+	var s selections
+	begin := time.Unix(0, 0)
+	for _, look := range []struct {
+		name    string
+		seconds int
+		state   uint64
+		want    bool
+	}{
+		{"the first look finds out", 0, 1, false},
+		{"the same", 30, 1, false},
+		{"a node is gated", 40, 2, true},
+		{"the other one sees it too", 41, 2, false},
+		{"another node is gated at once", 42, 3, false},
+		{"the same a bit later", 46, 3, true},
+		{"and again", 60, 3, false},
+	} {
+		if got := s.isNews(nil, look.state, begin.Add(time.Duration(look.seconds)*time.Second)); got != look.want {
+			t.Errorf("%s: %t, want %t", look.name, got, look.want)
 		}
 	}
 }

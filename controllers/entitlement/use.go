@@ -47,6 +47,9 @@ func (r *Reconciler) readUse(ctx context.Context, obs *observation, seen []entit
 	}
 	// Tenants make pods as large and as many as they like: what cannot be read of them makes nothing else unknown.
 	pods, refusals, podsUnread := r.observePods(ctx, obs)
+	if out.UnderWay, err = r.underWay(ctx, obs.clusters); err != nil {
+		return out, err
+	}
 	out.Uses = entitlement.UsesOf(claims, quotaStatuses(obs), pods)
 	if out.Seen, err = r.find(ctx, obs, out.Uses.Total()); err != nil {
 		return out, err
@@ -171,6 +174,9 @@ func (r *Reconciler) find(ctx context.Context, obs *observation, usage map[strin
 		return nil, fmt.Errorf("list the Nodes of the shared cluster: %w", err)
 	}
 	state := stateOf(published.Items, gated)
+	if r.selections.isNews(obs.access.Client, state, r.Clock.Now()) {
+		r.tellOthers(obs.entitlement)
+	}
 	seen := map[string]entitlement.Seen{}
 	for _, c := range obs.plan.Classes {
 		if c.DeviceClass == "" {

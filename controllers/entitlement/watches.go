@@ -8,9 +8,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/step"
@@ -23,8 +25,19 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 		// An Entitlement that was contradicted goes on when the older one is changed or gone.
 		Watches(&v1alpha1.Entitlement{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.NodeType{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(step.OnUpdate(hasOtherPromise))).
+		WatchesRawSource(source.Channel(r.news, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+			return r.ofCluster(clusterOf(o.(*v1alpha1.Entitlement)))
+		}))).
 		WatchesRawSource(r.Tenants.TenantSource(name, r.ofCluster)).
 		WatchesRawSource(r.Tenants.ClaimSource(name, claimDelay, r.ofClaim))
+}
+
+// tellOthers has the other Entitlements of a cluster looked at. Where too many clusters have news at once, the steady look does it.
+func (r *Reconciler) tellOthers(e *v1alpha1.Entitlement) {
+	select {
+	case r.news <- event.GenericEvent{Object: e}:
+	default:
+	}
 }
 
 // claimDelay is how long a change of a claim waits for others, which are then looked at together.

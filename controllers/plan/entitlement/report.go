@@ -25,6 +25,8 @@ type Known struct {
 	Seen map[string]Seen
 	// Uses are what the tenant has and asks for, by namespace. They are known where Seen is.
 	Uses Uses
+	// UnderWay says how many Machines are being installed or rolled, by NodeType.
+	UnderWay map[string]string
 	// Problem is why it cannot be asked; empty: the condition Enforced says it.
 	Problem string
 	// IsUnread: it is being read for the first time, and what was said before is said until then.
@@ -95,10 +97,22 @@ func availability(c Class, known Known) metav1.Condition {
 		out.Reason, out.Message = v1alpha1.ReasonSelectsNothing, s.Problem
 	case s.Admitted > 0:
 		out.Status, out.Reason, out.Message = metav1.ConditionTrue, v1alpha1.ReasonDevicesAvailable, fmt.Sprintf("%d devices of admitted nodes match", s.Admitted)
-	case s.Gated > 0:
-		out.Reason, out.Message = v1alpha1.ReasonNodesNotAdmitted, fmt.Sprintf("%d devices match, and all are of nodes that are not admitted: ingot machines says why", s.Gated)
 	default:
-		out.Reason, out.Message = v1alpha1.ReasonSelectsNothing, fmt.Sprintf("no device in the shared cluster matches: are nodes of NodeType %s there, and does their driver publish? kubectl get resourceslices", c.NodeTypeRef.Name)
+		out.Reason, out.Message = lack(c, s, known.UnderWay[c.NodeTypeRef.Name])
 	}
 	return out
+}
+
+// lack says why no device can be claimed. underWay says what is being installed or rolled; empty: nothing.
+func lack(c Class, s Seen, underWay string) (reason, message string) {
+	gated := fmt.Sprintf("%d devices match, and all are of nodes that are not admitted: ", s.Gated)
+	switch {
+	case s.Gated > 0 && underWay != "":
+		return v1alpha1.ReasonNodesUnderWay, gated + underWay
+	case s.Gated > 0:
+		return v1alpha1.ReasonNodesNotAdmitted, gated + "ingot machines says why"
+	case underWay != "":
+		return v1alpha1.ReasonNodesUnderWay, "no device in the shared cluster matches yet: " + underWay
+	}
+	return v1alpha1.ReasonSelectsNothing, fmt.Sprintf("no device in the shared cluster matches: are nodes of NodeType %s there, and does their driver publish? kubectl get resourceslices", c.NodeTypeRef.Name)
 }
