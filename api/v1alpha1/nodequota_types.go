@@ -18,6 +18,12 @@ const (
 	ReasonLimitLowered = "LimitLowered"
 )
 
+// ConditionNodeTypesKnown of a NodeQuota is there where it is, or was, not True: spec names a NodeType that does not exist.
+const ConditionNodeTypesKnown = "NodeTypesKnown"
+
+// ReasonNodeTypesKnown of the condition NodeTypesKnown: every NodeType that spec names is there. Otherwise the reason is NodeTypeUnknown.
+const ReasonNodeTypesKnown = "NodeTypesKnown"
+
 // NodeQuotaSpec limits what the Machines of a namespace may have in hosts. What it does not name is not limited.
 // +kubebuilder:validation:XValidation:rule="has(self.machines) || has(self.gpus)",message="give machines, gpus or both: a NodeQuota without a limit limits nothing"
 type NodeQuotaSpec struct {
@@ -73,7 +79,7 @@ type NodeQuotaStatus struct {
 	// +listMapKey=uid
 	// +kubebuilder:validation:MaxItems=1024
 	Reservations []QuotaReservation `json:"reservations,omitempty"`
-	// conditions: WithinLimits.
+	// conditions: WithinLimits; NodeTypesKnown where it has something to say.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

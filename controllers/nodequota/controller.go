@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -13,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -45,6 +47,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("nodequota").
 		For(&v1alpha1.NodeQuota{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.NodeType{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(step.OnUpdate(isNeverOther))).
 		Watches(&v1alpha1.Machine{}, enqueue, builder.WithPredicates(step.OnUpdate(isCountedOtherwise))).
 		Complete(r)
 }
@@ -55,6 +58,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil || before == nil {
 		return step.Retry(err).Result()
 	}
+	unknown, err := r.unknownNodeTypes(ctx, before)
+	if err != nil {
+		return step.Retry(err).Result()
+	}
 	if len(quota.Needed(facts)) < len(facts.Reservations) {
 		// A cache that does not show a new Machine yet would drop its reservation.
 		if before, facts, err = r.observe(ctx, r.APIReader, request.NamespacedName); err != nil || before == nil {
@@ -62,12 +69,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 	}
 	after := before.DeepCopy()
-	report(after, facts)
+	report(after, facts, unknown)
 	outcome := step.Done()
 	if len(after.Status.Reservations) > 0 {
 		outcome = step.Wait("a Machine claims a host, or has given its claim up", quota.ReservationTimeout)
 	}
-	changes := step.ConditionEvents(before.Status.Conditions, after.Status.Conditions, "Count", v1alpha1.ConditionWithinLimits)
+	changes := step.ConditionEvents(before.Status.Conditions, after.Status.Conditions, "Count", v1alpha1.ConditionWithinLimits, v1alpha1.ConditionNodeTypesKnown)
 	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, before, after, changes, outcome)
 }
 
@@ -100,8 +107,17 @@ func (r *Reconciler) observe(ctx context.Context, reader client.Reader, key type
 	return &limits, quota.FactsOf(r.Clock.Now(), &limits, machines.Items, quota.GPUsOf(nodeTypes.Items), isNamed), nil
 }
 
-// report sets the status.
-func report(after *v1alpha1.NodeQuota, facts quota.Facts) {
+// unknownNodeTypes says which NodeTypes are limited that do not exist; empty: all exist.
+func (r *Reconciler) unknownNodeTypes(ctx context.Context, limits *v1alpha1.NodeQuota) (string, error) {
+	var list v1alpha1.NodeTypeList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("list NodeTypes: %w", err)
+	}
+	return quota.UnknownNodeTypes(limits.Spec, list.Items), nil
+}
+
+// report sets the status. unknown says which NodeTypes do not exist.
+func report(after *v1alpha1.NodeQuota, facts quota.Facts, unknown string) {
 	use := quota.Summarize(facts)
 	status := &after.Status
 	status.ObservedGeneration, status.Machines, status.GPUs, status.Waiting = after.Generation, use.Machines, use.GPUs, use.Waiting
@@ -111,6 +127,12 @@ func report(after *v1alpha1.NodeQuota, facts quota.Facts) {
 		is, reason, message = metav1.ConditionFalse, v1alpha1.ReasonLimitLowered, use.Excess+": no Machine loses its host, and none gets another one"
 	}
 	step.SetCondition(&status.Conditions, after.Generation, facts.Now, v1alpha1.ConditionWithinLimits, is, reason, message)
+	switch {
+	case unknown != "":
+		step.SetCondition(&status.Conditions, after.Generation, facts.Now, v1alpha1.ConditionNodeTypesKnown, metav1.ConditionFalse, v1alpha1.ReasonNodeTypeUnknown, unknown)
+	case meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionNodeTypesKnown) != nil:
+		step.SetCondition(&status.Conditions, after.Generation, facts.Now, v1alpha1.ConditionNodeTypesKnown, metav1.ConditionTrue, v1alpha1.ReasonNodeTypesKnown, "every NodeType that is limited is there")
+	}
 }
 
 // batchDelay delays the count after a change of a Machine, so that a hundred claims cause few writes.

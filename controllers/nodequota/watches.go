@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -20,4 +21,21 @@ var enqueue = step.EnqueueAfter(batchDelay, func(_ context.Context, machine clie
 // isCountedOtherwise reports whether a change of a Machine changes what the NodeQuota counts.
 func isCountedOtherwise(before, after *v1alpha1.Machine) bool {
 	return before.Status.Phase != after.Status.Phase || (before.Status.HostRef == nil) != (after.Status.HostRef == nil) || quota.IsWaiting(before) != quota.IsWaiting(after)
+}
+
+// isNeverOther leaves out the updates of NodeTypes: a NodeQuota names one that is there or is not.
+func isNeverOther(_, _ *v1alpha1.NodeType) bool { return false }
+
+// all returns every NodeQuota.
+func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
+	var list v1alpha1.NodeQuotaList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing NodeQuotas")
+		return nil
+	}
+	out := make([]reconcile.Request, len(list.Items))
+	for i := range list.Items {
+		out[i].NamespacedName = client.ObjectKeyFromObject(&list.Items[i])
+	}
+	return out
 }

@@ -199,3 +199,25 @@ func TestOnlyAChangeThatGivesRoomStartsAnotherLook(t *testing.T) {
 		}
 	}
 }
+
+func TestANodeTypeThatIsNotThereIsSaid(t *testing.T) {
+	spec := v1alpha1.NodeQuotaSpec{Machines: []v1alpha1.NodeTypeLimit{{NodeType: "h100"}, {NodeType: "a100"}}}
+	there := func(names ...string) (out []v1alpha1.NodeType) {
+		for _, name := range names {
+			out = append(out, v1alpha1.NodeType{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		}
+		return out
+	}
+	for _, c := range []struct {
+		nodeTypes []v1alpha1.NodeType
+		want      string
+	}{
+		{there("h100", "a100", "b200"), ""},
+		{there("h100", "b200"), "there is no NodeType a100, so that its limit limits nothing: there are b200, h100"},
+		{nil, "there is no NodeType a100, h100, so that its limit limits nothing: there is none at all"},
+	} {
+		if got := UnknownNodeTypes(spec, c.nodeTypes); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}

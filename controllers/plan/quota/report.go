@@ -50,3 +50,27 @@ func Summarize(f Facts) Report {
 	report.Excess = strings.Join(excess, "; ")
 	return report
 }
+
+// UnknownNodeTypes says which NodeTypes are limited that do not exist, and which do; empty: all exist.
+func UnknownNodeTypes(spec v1alpha1.NodeQuotaSpec, nodeTypes []v1alpha1.NodeType) string {
+	known := make([]string, len(nodeTypes))
+	for i := range nodeTypes {
+		known[i] = nodeTypes[i].Name
+	}
+	slices.Sort(known)
+	var unknown []string
+	for _, limit := range spec.Machines {
+		if !slices.Contains(known, limit.NodeType) {
+			unknown = append(unknown, limit.NodeType)
+		}
+	}
+	if len(unknown) == 0 {
+		return ""
+	}
+	slices.Sort(unknown)
+	there := "there is none at all"
+	if len(known) > 0 {
+		there = "there are " + strings.Join(known, ", ")
+	}
+	return fmt.Sprintf("there is no NodeType %s, so that its limit limits nothing: %s", strings.Join(unknown, ", "), there)
+}
