@@ -54,7 +54,7 @@ func identityOf(o *unstructured.Unstructured) identity {
 
 // enforce writes the objects that differ, removes those that are not wanted any more, and reads what the classes select.
 func (r *Reconciler) enforce(ctx context.Context, obs *observation) *problem {
-	obs.isFirstLook = !r.placed.knows(obs.entitlement.UID)
+	obs.isFirstLook = !r.placed.hasAny(obs.entitlement.UID)
 	wanted := map[identity]bool{}
 	for _, c := range obs.plan.Classes {
 		if c.IsKept {

@@ -56,8 +56,8 @@ func (p *placed) of(entitlement types.UID, id identity) (object placedObject, is
 	return object, isKnown
 }
 
-// knows reports whether anything is known of the objects of an Entitlement.
-func (p *placed) knows(entitlement types.UID) bool {
+// hasAny reports whether anything is known of the objects of an Entitlement.
+func (p *placed) hasAny(entitlement types.UID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.objects[entitlement] != nil
@@ -129,7 +129,7 @@ func changedBy(object, existing *unstructured.Unstructured) string {
 	managed := existing.GetManagedFields()
 	for i := range managed {
 		m := &managed[i]
-		if m.Manager == fieldManager || m.Subresource != "" || m.FieldsV1 == nil || !ownsOurs(m.FieldsV1.GetRawBytes(), object) {
+		if m.Manager == fieldManager || m.Subresource != "" || m.FieldsV1 == nil || !hasOurs(m.FieldsV1.GetRawBytes(), object) {
 			continue
 		}
 		if newest == nil || newest.Time.Before(m.Time) {
@@ -146,8 +146,8 @@ func changedBy(object, existing *unstructured.Unstructured) string {
 	return out
 }
 
-// ownsOurs reports whether a set of fields has something of the spec, or a label or an annotation that the object should have.
-func ownsOurs(fields []byte, object *unstructured.Unstructured) bool {
+// hasOurs reports whether a set of fields has something of the spec, or a label or an annotation that the object should have.
+func hasOurs(fields []byte, object *unstructured.Unstructured) bool {
 	var set struct {
 		Spec     json.RawMessage `json:"f:spec"`
 		Metadata struct {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -58,7 +59,8 @@ func BenchmarkConflict(b *testing.B) {
 		e.UID, e.CreationTimestamp.Time = types.UID(fmt.Sprint(i)), time.Unix(int64(i), 0)
 		all = append(all, e)
 		for j := range 3 {
-			namespaces = append(namespaces, Namespace{Name: fmt.Sprintf("n%d-%d", i, j), Labels: team})
+			name := fmt.Sprintf("n%d-%d", i, j)
+			namespaces = append(namespaces, Namespace{Name: name, Labels: map[string]string{"team": team["team"], corev1.LabelMetadataName: name}})
 		}
 	}
 	for b.Loop() {
