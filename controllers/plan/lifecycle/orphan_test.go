@@ -37,7 +37,9 @@ func deprovisioned(c *Claim) { c.Host.ImageURL, c.Host.Online = "", false }
 
 // askedOff has the power-off requested; isOn is what the status says of it.
 func askedOff(isOn bool) func(*Claim) {
-	return func(c *Claim) { c.Host.Online, c.Host.PowerOffRequested, c.Host.PoweredOn = false, true, isOn }
+	return func(c *Claim) {
+		c.Host.Online, c.Host.PowerOffRequested, c.Host.PowerOffOfRunning, c.Host.PoweredOn = false, true, true, isOn
+	}
 }
 
 func inThePool(c *Claim) { deprovisioned(c); c.Host.State = metal3.StateAvailable }
@@ -75,7 +77,7 @@ func TestWhatIsDoneWithAHostWhoseMachineIsGone(t *testing.T) {
 		{"without a HostRecord nothing is reported", orphan(withoutRecord), LeaveClaim},
 		{"without a HostRecord its server is powered off first", orphan(withoutRecord, asked), PowerOffOrphan},
 		{"without a HostRecord, the power-off requested", orphan(withoutRecord, asked, askedOff(true)), LeaveClaim},
-		{"without a HostRecord, the power-off of somebody else", orphan(withoutRecord, asked, askedOff(false), func(c *Claim) { c.Host.PowerOffRequested = false }), PowerOffOrphan},
+		{"without a HostRecord, the power-off of somebody else", orphan(withoutRecord, asked, askedOff(false), func(c *Claim) { c.Host.PowerOffRequested, c.Host.PowerOffOfRunning = false, false }), PowerOffOrphan},
 		{"without a HostRecord, while a person reboots it", orphan(withoutRecord, asked, askedOff(true), func(c *Claim) { c.Host.PowerOffRequested, c.Host.RebootRequested = false, true }), LeaveClaim},
 		{"without a HostRecord, the power-off confirmed", orphan(withoutRecord, asked, askedOff(false)), DeprovisionOrphan},
 		{"without a HostRecord, while it is installed", orphan(withoutRecord, asked, func(c *Claim) { c.Host.State = metal3.StateProvisioning }), DeprovisionOrphan},
