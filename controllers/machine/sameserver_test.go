@@ -129,7 +129,7 @@ func TestAServerThatTwoHostsHaveIsNotReleasedWithoutItsMachine(t *testing.T) {
 		return h
 	}
 	orphan, other := host("a"), host("b")
-	orphan.Spec.Online, orphan.Spec.Image = true, &metal3.Image{URL: "http://10.0.2.1/image"}
+	orphan.Spec.Online, orphan.Spec.Image, orphan.Status.PoweredOn = true, &metal3.Image{URL: "http://10.0.2.1/image"}, true
 	orphan.Spec.ConsumerRef = &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Machine", Namespace: r.namespace, Name: "gone", UID: "m1"}
 	orphan.Annotations = map[string]string{
 		v1alpha1.AnnotationRelease: "m1", placement.AnnotationLastTenant: r.tenant.String(),
@@ -170,8 +170,14 @@ func TestAServerThatTwoHostsHaveIsNotReleasedWithoutItsMachine(t *testing.T) {
 	if h = read(); h.Spec.Image == nil {
 		t.Error("the image is removed before the server is off")
 	}
+	// Its operator has seen the server off.
 	before = h.DeepCopy()
-	delete(h.Annotations, metal3.RebootAnnotationPrefix) // its operator has seen the server off
+	h.Status.PoweredOn = false
+	if err := server.Client.Status().Patch(t.Context(), h, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	before = h.DeepCopy()
+	delete(h.Annotations, metal3.RebootAnnotationPrefix)
 	if err := server.Client.Patch(t.Context(), h, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,60 @@
+package ironic
+
+import (
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/baremetal/v1/nodes"
+)
+
+const (
+	// tearDownTime is how long after the last word of its agent a cleaning may end: the server is powered off then.
+	tearDownTime = 2 * time.Minute
+	// sameMoment is how far the times of one change of a node may be apart: Ironic takes each of them by itself.
+	sameMoment = time.Second
+)
+
+// traces are what work leaves on a node. Only a read of the single node tells them.
+type traces struct {
+	// hasDrive says that the worker of a deployment has stored its config drive.
+	hasDrive bool
+	// cleanedFrom is when a conductor last asked an agent for its clean steps, which it does at the beginning of each cleaning, spokenAt when an agent last said a word.
+	cleanedFrom, spokenAt time.Time
+	// inspectedAt is when an inspection last ended, also one that was refused.
+	inspectedAt time.Time
+}
+
+func newTraces(n nodes.Node) traces {
+	read := traces{hasDrive: text(n.InstanceInfo["configdrive"]) != ""}
+	read.cleanedFrom, read.spokenAt = internalTime(n, "agent_cached_clean_steps_refreshed"), internalTime(n, "agent_last_heartbeat")
+	if n.InspectionFinishedAt != nil {
+		read.inspectedAt = *n.InspectionFinishedAt
+	}
+	return read
+}
+
+// internalTime returns a time of the conductor's own notes on the node; zero: there is none. They are in UTC without saying so.
+func internalTime(n nodes.Node, key string) time.Time {
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05"} { // both take fractions of a second
+		if at, err := time.Parse(layout, text(n.DriverInternalInfo[key])); err == nil {
+			return at
+		}
+	}
+	return time.Time{}
+}
+
+// hasTraces reports whether the node has the traces of the work of its attempt, from its request to the node's last change.
+func (n node) hasTraces() bool {
+	if n.record.work == workInstall {
+		return n.traces.hasDrive
+	}
+	from, err := time.Parse(time.RFC3339Nano, n.record.from)
+	changed, errChanged := time.Parse(time.RFC3339Nano, n.changed)
+	switch {
+	case err != nil || errChanged != nil || n.lastError != "":
+		return false
+	case n.record.work == workInspect:
+		return changed.Sub(n.traces.inspectedAt).Abs() <= sameMoment
+	default:
+		return n.traces.cleanedFrom.After(from) && n.traces.spokenAt.After(from) && changed.Sub(n.traces.spokenAt) <= tearDownTime
+	}
+}
