@@ -70,8 +70,9 @@ func isAtGoal(n node) bool {
 	return n.isBegun() && isUndecided(n) && (n.state == nodes.Active || n.state == nodes.Manageable)
 }
 
-// prove reads the node of an installation, and decides again. The worker that deploys a node is the only one that stores a config drive in its instance_info, and what
-// prepares an installation takes the one before away. It is there as long as the node is deployed, so that a process that starts again finds it.
+// prove reads the node, and decides again by the traces of its work. A config drive is stored only by the worker that deploys a node, and what prepares an
+// installation takes the one before away. It is there as long as the node is deployed, so that a process that starts again finds it. The traces of a cleaning and of an
+// inspection are weaker: they are asked for only where this process was not there to see the work.
 func (i *Installer) prove(ctx context.Context, c call, n node, install *installation) error {
 	fresh, err := i.read(ctx, c.host, n.uuid)
 	if err != nil {
@@ -81,7 +82,7 @@ func (i *Installer) prove(ctx context.Context, c call, n node, install *installa
 		i.note(c.host, fresh, false)
 		return nil
 	}
-	if c.evidence = evidenceAbsent; fresh.hasDrive {
+	if c.evidence = evidenceAbsent; fresh.hasTraces() {
 		c.evidence = evidencePresent
 	}
 	return i.perform(ctx, c, fresh, nextAction(fresh, c), install)
@@ -91,61 +92,71 @@ func (i *Installer) prove(ctx context.Context, c call, n node, install *installa
 // the work ends.
 const unseenLimit = time.Minute
 
-// sightings are what this process has seen of cleanings and inspections, by the UIDs of the hosts. Ironic leaves nothing on the node of either, and lets nobody change the node
-// meanwhile, so that they cannot be stored: after a restart at the wrong moment the work is done once more.
+// sightings are what this process has seen of cleanings and inspections, by the UIDs of the hosts. Ironic lets nobody change the node meanwhile, so that they cannot be stored.
 type sightings struct {
 	mu     sync.Mutex
 	byHost map[string]sighting
 }
 
-// sighting is that the work of an attempt is under way, or has ended.
+// sighting is what this process knows of the work of an attempt that it has watched from before its beginning, or seen at its own step. The zero value is that it came too late.
 type sighting struct {
 	number int64
+	// isSeen says that the work is under way or has ended; false: it has not begun, or something else has happened to the node since.
+	isSeen bool
 	// at is when it was last seen to be under way.
 	at time.Time
 	// ended is the time of the last change of the node, in its first list after the work; empty: it is under way.
 	ended string
 }
 
-// begun keeps that Ironic has accepted the work of the host's attempt: it has a worker for it then.
-func (s *sightings) begun(c call, now time.Time) {
+// requested keeps whether Ironic has accepted the work of the host's attempt, which means that it has a worker for it.
+func (s *sightings) requested(c call, isAccepted bool, now time.Time) {
+	s.set(c.host.UID, sighting{number: c.number, isSeen: isAccepted, at: now})
+}
+
+func (s *sightings) set(uid string, known sighting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byHost == nil {
 		s.byHost = map[string]sighting{}
 	}
-	s.byHost[c.host.UID] = sighting{number: c.number, at: now}
+	if s.byHost[uid] = known; known == (sighting{}) {
+		delete(s.byHost, uid)
+	}
+}
+
+func (s *sightings) of(uid string) sighting {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byHost[uid]
 }
 
 // listed takes note of the node as it is in a list.
 func (s *sightings) listed(n node, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before, isKnown := s.byHost[n.record.host]
-	if after, isSeen := nextSighting(n, before, isKnown, now); isSeen {
-		if s.byHost == nil {
-			s.byHost = map[string]sighting{}
-		}
-		s.byHost[n.record.host] = after
-		return
-	}
-	delete(s.byHost, n.record.host)
+	s.set(n.record.host, nextSighting(n, s.of(n.record.host), now))
 }
 
-// nextSighting returns what is known of the work of the node, after what was known before. isSeen is false where nothing is.
-func nextSighting(n node, before sighting, isKnown bool, now time.Time) (after sighting, isSeen bool) {
-	isKnown = isKnown && before.number == n.record.number
-	isRecent := isKnown && before.ended == "" && now.Sub(before.at) <= unseenLimit
+// nextSighting returns what is known of the work of the node, after what was known before.
+func nextSighting(n node, before sighting, now time.Time) sighting {
+	isKnown := before.number == n.record.number
+	isLost := before.isSeen && before.ended == "" && now.Sub(before.at) > unseenLimit
+	atWork := sighting{number: n.record.number, isSeen: true, at: now}
 	switch {
-	case isAtWork(n):
-		return sighting{number: n.record.number, at: now}, isRecent || isOwnWork(n)
-	case !isAtGoal(n) || n.lastError != "":
-		return sighting{}, false
-	case isRecent:
-		before.ended = n.changed
-		return before, true
+	case n.record.work == workInstall:
+		return sighting{}
+	case isAtWork(n) && isOwnWork(n):
+		return atWork
+	case isKnown && isLost, !isKnown && n.isBegun():
+		return sighting{}
+	case !isKnown || !before.isSeen:
+		return sighting{number: n.record.number}
+	case isAtWork(n) && before.ended == "":
+		return atWork
+	case !isAtGoal(n) || n.lastError != "" || before.ended != "" && before.ended != n.changed:
+		return sighting{number: n.record.number}
 	default:
-		return before, isKnown && before.ended == n.changed
+		before.ended = n.changed
+		return before
 	}
 }
 
@@ -170,15 +181,15 @@ func isOwnWork(n node) bool {
 
 // evidenceOf returns the evidence that the work of the attempt has led the node to its state.
 func (s *sightings) evidenceOf(n node) evidence {
-	if n.record.work == workInstall {
+	seen := s.of(n.record.host)
+	switch {
+	case n.record.work == workInstall || seen.number != n.record.number:
 		return evidenceUnread
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if seen := s.byHost[n.record.host]; seen.number == n.record.number && seen.ended != "" && seen.ended == n.changed {
+	case seen.isSeen && seen.ended != "" && seen.ended == n.changed:
 		return evidencePresent
+	default:
+		return evidenceAbsent
 	}
-	return evidenceAbsent
 }
 
 // asFull returns the failure of a request with the reason that Ironic works on as many nodes as it may, which passes.

@@ -51,7 +51,7 @@ func TestAConfigDriveIsFoundWhateverIronicShowsOfIt(t *testing.T) {
 		"nothing":                  {map[string]any{"configdrive": nil}, false},
 		"an empty drive":           {map[string]any{"configdrive": ""}, false},
 	} {
-		if got := newNode(nodes.Node{InstanceInfo: c.info}).hasDrive; got != c.want {
+		if got := newNode(nodes.Node{InstanceInfo: c.info}).traces.hasDrive; got != c.want {
 			t.Errorf("%s: expected %v, seen %v", name, c.want, got)
 		}
 	}
@@ -113,6 +113,7 @@ func TestACleaningIsProvenByWhatOnlyItShows(t *testing.T) {
 	const soon, late = 5 * time.Second, unseenLimit + time.Second
 	n := newTestNode(nodes.Manageable, workEraseFull, "t1")
 	cleaning, waiting, erasing := n.at(nodes.Cleaning, "t2"), n.at(nodes.CleanWait, "t3"), n.at(nodes.CleanWait, "t4").cleaningBy("erase_devices")
+	before := n.at(nodes.Manageable, "t1")
 	other, end := n.at(nodes.CleanWait, "t4").cleaningBy("erase_devices_metadata"), n.at(nodes.Manageable, "t9")
 	inspection := newTestNode(nodes.Manageable, workInspect, "t1")
 	for name, c := range map[string]struct {
@@ -124,25 +125,27 @@ func TestACleaningIsProvenByWhatOnlyItShows(t *testing.T) {
 		"accepted, and seen":                                    {true, []look{{soon, cleaning}, {soon, waiting}, {soon, end}}, evidencePresent},
 		"listed again and again after its end":                  {true, []look{{soon, end}, {late, end}, {late, end}}, evidencePresent},
 		"seen by a process that has just started":               {false, []look{{soon, waiting}, {soon, erasing}, {soon, end}}, evidencePresent},
-		"nothing was seen":                                      {false, []look{{soon, end}}, evidenceAbsent},
-		"a request that is about to be refused":                 {false, []look{{soon, cleaning}, {soon, end}}, evidenceAbsent},
-		"other steps, by an operator":                           {false, []look{{soon, waiting}, {soon, other}, {soon, end}}, evidenceAbsent},
-		"provided and managed after a refusal":                  {false, []look{{soon, n.at(nodes.Available, "t2")}, {soon, end}}, evidenceAbsent},
+		"nothing was seen":                                      {false, []look{{soon, before}, {soon, end}}, evidenceAbsent},
+		"a request that is about to be refused":                 {false, []look{{soon, before}, {soon, cleaning}, {soon, end}}, evidenceAbsent},
+		"other steps, by an operator":                           {false, []look{{soon, before}, {soon, waiting}, {soon, other}, {soon, end}}, evidenceAbsent},
+		"provided and managed after a refusal":                  {false, []look{{soon, before}, {soon, n.at(nodes.Available, "t2")}, {soon, end}}, evidenceAbsent},
+		"a process that starts after its end":                   {false, []look{{soon, end}, {late, end}}, evidenceUnread},
+		"a process that starts before its step":                 {false, []look{{soon, waiting}, {soon, end}}, evidenceUnread},
 		"aborted, and managed":                                  {true, []look{{soon, erasing}, {soon, saying(n.at(nodes.CleanFail, "t5"), aborted)}, {soon, end}}, evidenceAbsent},
 		"aborted and managed between two lists":                 {true, []look{{soon, erasing}, {soon, saying(end, aborted)}}, evidenceAbsent},
 		"provided after its end":                                {true, []look{{soon, erasing}, {soon, n.at(nodes.Available, "t8")}, {soon, end}}, evidenceAbsent},
 		"moved after its end, between two lists":                {true, []look{{soon, end}, {soon, n.at(nodes.Manageable, "t11")}}, evidenceAbsent},
-		"not seen for a long time":                              {true, []look{{soon, erasing}, {late, end}}, evidenceAbsent},
+		"not seen for a long time":                              {true, []look{{soon, erasing}, {late, end}}, evidenceUnread},
 		"not seen for a long time, and then at its step":        {true, []look{{soon, erasing}, {late, erasing}, {soon, end}}, evidencePresent},
-		"not seen for a long time, and then at an unknown step": {true, []look{{soon, waiting}, {late, waiting}, {soon, end}}, evidenceAbsent},
+		"not seen for a long time, and then at an unknown step": {true, []look{{soon, waiting}, {late, waiting}, {soon, end}}, evidenceUnread},
 		"cleaned by an operator after its end":                  {true, []look{{soon, end}, {soon, n.at(nodes.CleanWait, "t10")}, {soon, n.at(nodes.Manageable, "t11")}}, evidenceAbsent},
 		"an inspection that waits":                              {false, []look{{soon, inspection.at(nodes.InspectWait, "t2")}, {soon, inspection.at(nodes.Manageable, "t3")}}, evidencePresent},
-		"an inspection that may be refused":                     {false, []look{{soon, inspection.at(nodes.Inspecting, "t2")}, {soon, inspection.at(nodes.Manageable, "t3")}}, evidenceAbsent},
+		"an inspection that may be refused":                     {false, []look{{soon, inspection.at(nodes.Manageable, "t1")}, {soon, inspection.at(nodes.Inspecting, "t2")}, {soon, inspection.at(nodes.Manageable, "t3")}}, evidenceAbsent},
 	} {
 		var s sightings
 		now := testTime
 		if c.isAccepted {
-			s.begun(newTestCall(7, workEraseFull), now)
+			s.requested(newTestCall(7, workEraseFull), true, now)
 		}
 		var last node
 		for _, look := range c.looks {
@@ -154,8 +157,54 @@ func TestACleaningIsProvenByWhatOnlyItShows(t *testing.T) {
 		}
 	}
 	var s sightings
-	s.begun(newTestCall(6, workEraseFull), testTime)
-	if s.listed(end, testTime.Add(soon)); s.evidenceOf(end) != evidenceAbsent {
+	s.requested(newTestCall(6, workEraseFull), true, testTime)
+	if s.listed(end, testTime.Add(soon)); s.evidenceOf(end) != evidenceUnread {
 		t.Error("the cleaning of an earlier attempt proves this one")
+	}
+	s.requested(newTestCall(7, workEraseFull), false, testTime)
+	if s.listed(end, testTime.Add(soon)); s.evidenceOf(end) != evidenceAbsent {
+		t.Error("a cleaning that Ironic refused is proven")
+	}
+}
+
+// TestTheTracesOfWorkProveItToAProcessThatCameTooLate has times of the conductor's notes about a cleaning that was requested at noon and ended ten minutes later.
+func TestTheTracesOfWorkProveItToAProcessThatCameTooLate(t *testing.T) {
+	noon := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	cleaned := func(change func(*nodes.Node)) node {
+		finished := noon.Add(10 * time.Minute)
+		n := nodes.Node{
+			ProvisionState: string(nodes.Manageable), ProvisionUpdatedAt: finished, InspectionFinishedAt: &finished,
+			Extra: map[string]any{extraHost: testHost.UID, extraWork: string(workEraseFull), extraFrom: timeText(noon)},
+			DriverInternalInfo: map[string]any{
+				"agent_cached_clean_steps_refreshed": "2026-11-26T12:03:00.123456", "agent_last_heartbeat": "2026-11-26T12:09:30",
+			},
+		}
+		change(&n)
+		return newNode(n)
+	}
+	inspected := func(n *nodes.Node) { n.Extra[extraWork] = string(workInspect) }
+	for name, c := range map[string]struct {
+		change func(*nodes.Node)
+		want   bool
+	}{
+		"a cleaning": {func(*nodes.Node) {}, true},
+		"an error":   {func(n *nodes.Node) { n.LastError = "Cleaning failed" }, false},
+		"steps of an earlier cleaning": {func(n *nodes.Node) {
+			n.DriverInternalInfo["agent_cached_clean_steps_refreshed"] = "2026-11-26T11:59:59"
+		}, false},
+		"an agent that was silent in the end": {func(n *nodes.Node) { n.DriverInternalInfo["agent_last_heartbeat"] = "2026-11-26T12:07:00" }, false},
+		"no agent":                            {func(n *nodes.Node) { n.DriverInternalInfo = nil }, false},
+		"what is no time":                     {func(n *nodes.Node) { n.DriverInternalInfo["agent_last_heartbeat"] = 7 }, false},
+		"an inspection":                       {inspected, true},
+		"an inspection of before": {func(n *nodes.Node) {
+			inspected(n)
+			before := noon.Add(-time.Minute)
+			n.InspectionFinishedAt = &before
+		}, false},
+		"no inspection ever": {func(n *nodes.Node) { inspected(n); n.InspectionFinishedAt = nil }, false},
+	} {
+		if got := cleaned(c.change).hasTraces(); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

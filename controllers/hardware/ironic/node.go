@@ -91,8 +91,7 @@ type node struct {
 	deployStep        string
 	cleanStep         string
 	properties        map[string]any
-	// hasDrive says that the worker of a deployment has stored its config drive. Only a read of the single node tells it.
-	hasDrive bool
+	traces            traces
 	// bootInterface and deployInterface are those of the node, which an installation may override.
 	bootInterface, deployInterface string
 	record                         record
@@ -136,9 +135,7 @@ func newNode(n nodes.Node) node {
 			instance: text(n.Extra[extraInstance]), cleaning: text(n.Extra[extraCleaning]),
 		},
 	}
-	// Ironic shows six asterisks for the drive, or to somebody who may see secrets the drive itself, as a text or as its documents.
-	drive := n.InstanceInfo["configdrive"]
-	read.hasDrive = drive != nil && drive != ""
+	read.traces = newTraces(n)
 	read.bootInterface, read.deployInterface = n.BootInterface, n.DeployInterface
 	read.isProtected, read.automatedClean = n.Protected, cleaningText(n.AutomatedClean)
 	_, read.record.isKnown = n.Extra[extraHost]

@@ -240,7 +240,11 @@ func (i *Installer) requestState(ctx context.Context, c call, n node, target nod
 	if target == nodes.TargetClean {
 		options.CleanSteps = cleanSteps[c.work]
 	}
-	if err := nodes.ChangeProvisionState(ctx, service, n.uuid, options).ExtractErr(); err != nil {
+	err = nodes.ChangeProvisionState(ctx, service, n.uuid, options).ExtractErr()
+	if target == nodes.TargetClean || target == nodes.TargetInspect {
+		i.seen.requested(c, err == nil, i.options.Clock())
+	}
+	if err != nil {
 		failed := i.failed(asSecretError(err, "request "+string(target), c.host.String(), secrets...))
 		if target == nodes.TargetInspect && strings.Contains(failed.Error(), notInspected) {
 			return i.end(ctx, c, n, outcomeNotInspected)
@@ -253,9 +257,6 @@ func (i *Installer) requestState(ctx context.Context, c call, n node, target nod
 	}
 	i.refused.set(c.host.UID, false)
 	i.note(c.host, n, true)
-	if target == nodes.TargetClean || target == nodes.TargetInspect {
-		i.seen.begun(c, i.options.Clock())
-	}
 	return nil
 }
 
@@ -315,7 +316,7 @@ func (d driver) digest() [sha256.Size]byte {
 // renewCredentials gives Ironic the credentials of the BMC when they have changed, or when Ironic cannot read the BMC and nobody knows which it has. Without
 // it: a password is rotated while the node is deployed, Ironic puts the node into maintenance, and nobody sees the power of the server until the next attempt.
 func (i *Installer) renewCredentials(ctx context.Context, host hardware.Host, n node) error {
-	if n.record.host != host.UID || !n.record.isCreated || !isAtRest(n.state) {
+	if n.record.host != host.UID || !n.record.isCreated || !isAtRest(n.state) || n.reservation != "" {
 		return nil
 	}
 	d := driverOf(i.options, host)

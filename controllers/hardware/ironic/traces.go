@@ -24,7 +24,9 @@ type traces struct {
 }
 
 func newTraces(n nodes.Node) traces {
-	read := traces{hasDrive: text(n.InstanceInfo["configdrive"]) != ""}
+	// Ironic shows six asterisks for the drive, or to somebody who may see secrets the drive itself, as a text or as its documents.
+	drive := n.InstanceInfo["configdrive"]
+	read := traces{hasDrive: drive != nil && drive != ""}
 	read.cleanedFrom, read.spokenAt = internalTime(n, "agent_cached_clean_steps_refreshed"), internalTime(n, "agent_last_heartbeat")
 	if n.InspectionFinishedAt != nil {
 		read.inspectedAt = *n.InspectionFinishedAt
