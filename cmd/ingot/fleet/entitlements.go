@@ -131,8 +131,10 @@ func problemOf(class v1alpha1.EntitledClassStatus) string {
 	if _, why := isTrue(class.Conditions, v1alpha1.ConditionAvailable); why != "" {
 		return why
 	}
-	if c := meta.FindStatusCondition(class.Conditions, v1alpha1.ConditionIsolated); c != nil && c.Status == metav1.ConditionFalse {
-		return c.Reason + ": " + c.Message
+	for _, name := range []string{v1alpha1.ConditionIsolated, v1alpha1.ConditionWithinLimits} {
+		if c := meta.FindStatusCondition(class.Conditions, name); c != nil && c.Status == metav1.ConditionFalse {
+			return c.Reason + ": " + c.Message
+		}
 	}
 	return ""
 }

@@ -25,6 +25,10 @@ func TestEntitlementsThatNeedALookComeFirst(t *testing.T) {
 	if got := problemOf(apart); got != "NodesDedicated: set gpu.tenancy" {
 		t.Errorf("a class whose nodes are not set up for several tenants: %q", got)
 	}
+	apart.Conditions[1] = metav1.Condition{Type: v1alpha1.ConditionWithinLimits, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOverEntitled, Message: "3 of 2"}
+	if got := problemOf(apart); got != "OverEntitled: 3 of 2" {
+		t.Errorf("a class of which its tenant has too much: %q", got)
+	}
 	class := func(name string, available metav1.Condition) v1alpha1.EntitledClassStatus {
 		available.Type = v1alpha1.ConditionAvailable
 		return v1alpha1.EntitledClassStatus{Name: name, DeviceClass: "t-" + name, Entitled: 4, Allocated: 2, Pending: 1, Admitted: 8, Conditions: []metav1.Condition{available}}
