@@ -139,24 +139,37 @@ func (s *sightings) listed(n node, now time.Time) {
 // nextSighting returns what is known of the work of the node, after what was known before.
 func nextSighting(n node, before sighting, now time.Time) sighting {
 	isKnown := before.number == n.record.number
-	isLost := before.isSeen && before.ended == "" && now.Sub(before.at) > unseenLimit
-	atWork := sighting{number: n.record.number, isSeen: true, at: now}
 	switch {
 	case n.record.work == workInstall:
 		return sighting{}
 	case isAtWork(n) && isOwnWork(n):
-		return atWork
-	case isKnown && isLost, !isKnown && n.isBegun():
+		return sighting{number: n.record.number, isSeen: true, at: now}
+	case isKnown && before.isLost(now), !isKnown && n.isBegun():
 		return sighting{}
 	case !isKnown || !before.isSeen:
 		return sighting{number: n.record.number}
-	case isAtWork(n) && before.ended == "":
-		return atWork
-	case !isAtGoal(n) || n.lastError != "" || before.ended != "" && before.ended != n.changed:
-		return sighting{number: n.record.number}
 	default:
-		before.ended = n.changed
-		return before
+		return before.after(n, now)
+	}
+}
+
+// isLost reports whether the work was not seen for so long that nobody knows what has become of it.
+func (s sighting) isLost(now time.Time) bool {
+	return s.isSeen && s.ended == "" && now.Sub(s.at) > unseenLimit
+}
+
+// after returns what is known of work that was seen, when the node is listed again.
+func (s sighting) after(n node, now time.Time) sighting {
+	isEnded := s.ended != ""
+	switch {
+	case isAtWork(n) && !isEnded:
+		s.at = now
+		return s
+	case !isAtGoal(n) || n.lastError != "" || isEnded && s.ended != n.changed:
+		return sighting{number: s.number}
+	default:
+		s.ended = n.changed
+		return s
 	}
 }
 

@@ -140,13 +140,20 @@ func (i *Installer) advance(ctx context.Context, host hardware.Host, attempt har
 
 // perform carries out the action.
 func (i *Installer) perform(ctx context.Context, c call, n node, next action, install *installation) error {
-	if next.kind != actionWait && next.kind != actionRefuse {
-		i.options.Log.Info(string(next.kind), "host", c.host.String(), "attempt", c.number, "node", n.uuid, "state", string(n.state),
-			"target", string(next.target), "reason", string(next.outcome))
-	}
 	switch next.kind {
+	case actionWait:
+		return nil
 	case actionRefuse:
 		return next.err
+	}
+	i.options.Log.Info(string(next.kind), "host", c.host.String(), "attempt", c.number, "node", n.uuid, "state", string(n.state),
+		"target", string(next.target), "reason", string(next.outcome))
+	return i.carryOut(ctx, c, n, next, install)
+}
+
+// carryOut makes the requests of the action.
+func (i *Installer) carryOut(ctx context.Context, c call, n node, next action, install *installation) error {
+	switch next.kind {
 	case actionBegin:
 		return i.begin(ctx, c, n, install)
 	case actionEnd:
