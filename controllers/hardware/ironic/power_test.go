@@ -27,6 +27,7 @@ func TestThePowerIsThatOfTheServerAndNotWhatIronicRemembers(t *testing.T) {
 	b := &button{newFixture(t, ironic.Options{Endpoint: running.Endpoint, HardwareType: "ipmi"}), bmc}
 	b.host.BMC = hardware.Endpoint{Address: bmc.Address, Username: "root", Password: "bmc-password"}
 	b.expectPower(hardware.PowerOff)
+	b.until("unlocked", func() bool { return b.stored().Reservation == "" })
 	b.ask(http.MethodPut, "/states/provision", `{"target": "manage"}`)
 	b.until("manageable", func() bool { return b.stored().State == "manageable" })
 
