@@ -451,6 +451,11 @@ func TestAConfigDriveThatIsNotWrittenYetCostsOneRead(t *testing.T) {
 			ref.Name = "later"
 		}
 	})
+	management.Eventually(t, "the cache has the references", func() bool {
+		cached := &metal3.BareMetalHost{}
+		err := r.store.Client.Get(t.Context(), client.ObjectKeyFromObject(r.host), cached)
+		return err == nil && cached.Spec.MetaData != nil && cached.Spec.MetaData.Name == "later"
+	})
 	reads := &countingReader{Reader: r.store.APIReader}
 	store := *r.store
 	store.APIReader = reads
