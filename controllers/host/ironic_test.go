@@ -209,36 +209,41 @@ func TestHostsWaitForTheirTurnAtIronicAndKeepTheirPlaceOverARestart(t *testing.T
 func TestWhatIronicRefusesBecauseOfItsOwnLimitIsNoFailure(t *testing.T) {
 	running := ironicserver.Start(t, ironicserver.Options{MaxDeploys: 1})
 	r := newIronicRig(t, running, "direct", 250) // Ironic allows fewer than the NodeProvider says
-	r.timeouts.Install = 8 * time.Second
-	r.stop()
-	r.start()
+	restart := func(install time.Duration) {
+		r.stop()
+		r.timeouts.Install = install
+		r.start()
+	}
 	var first bool
 	servers, agents := r.claimedIronic(running, 2, func(s ironicServer) {
 		if !first {
 			first = true
 			r.await(s, "Ironic works on it", func(_ *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool { return record.Status.Wanted.IsOpen() })
 			eventually(t, "its node waits for the agent", func() bool { return strings.Contains(nodeStates(t, running), "wait call-back") })
+			restart(8 * time.Second) // for the second one
 		}
 	})
 	var deadline metav1.MicroTime
-	r.await(servers[1], "its deadline is postponed", func(h *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool {
-		w := record.Status.Wanted
-		if record.Status.Failures > 0 || record.Status.Error != nil || h.Status.ErrorType != "" {
-			t.Fatalf("%d failures, error %+v", record.Status.Failures, record.Status.Error)
+	isPostponed := func(by time.Duration) func(*metal3.BareMetalHost, *v1alpha1.HostRecord) bool {
+		return func(h *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool {
+			w := record.Status.Wanted
+			if record.Status.Failures > 0 || record.Status.Error != nil || h.Status.ErrorType != "" {
+				t.Fatalf("%d failures, error %+v", record.Status.Failures, record.Status.Error)
+			}
+			if w.Operation != string(hardware.OpInstall) {
+				return false
+			}
+			if deadline.IsZero() {
+				deadline = w.Deadline
+			}
+			return w.Deadline.After(deadline.Add(by))
 		}
-		if w.Operation != string(hardware.OpInstall) {
-			return false
-		}
-		if deadline.IsZero() {
-			deadline = w.Deadline
-		}
-		return w.Deadline.After(deadline.Time)
-	})
+	}
+	r.await(servers[1], "its deadline is postponed", isPostponed(0))
+	restart(10 * time.Minute)
+	r.await(servers[1], "its deadline is postponed for long", isPostponed(5*time.Minute))
 	for i, s := range servers {
 		agents[i].Set(ironicserver.AgentOptions{})
-		if i == 0 {
-			continue // its own deadline may have passed meanwhile
-		}
 		_, record := r.await(s, "it is provisioned", inState(metal3.StateProvisioned))
 		if record.Status.Failures > 0 {
 			t.Errorf("%d failures", record.Status.Failures)

@@ -330,7 +330,7 @@ func TestTwoManagersAreOneOperator(t *testing.T) {
 	}
 	url := images(t)
 	s.awaitImage(t, "before", url)
-	if said := s.warning(t); said != "" {
+	if said := s.warning(t); said != "no Machines in any namespace\n" {
 		t.Errorf("while a manager leads, ingot machines warns %q", said)
 	}
 	s.checkRights(t)
