@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,12 +48,15 @@ func (r *Reconciler) readUse(ctx context.Context, obs *observation, seen []entit
 	}
 	// Tenants make pods as large and as many as they like: what cannot be read of them makes nothing else unknown.
 	pods, refusals, podsUnread := r.observePods(ctx, obs)
-	if out.UnderWay, err = r.underWay(ctx, obs.clusters); err != nil {
-		return out, err
-	}
 	out.Uses = entitlement.UsesOf(claims, quotaStatuses(obs), pods)
 	if out.Seen, err = r.find(ctx, obs, out.Uses.Total()); err != nil {
 		return out, err
+	}
+	// Only a class without devices says what is under way, and the Machines may be thousands.
+	if slices.ContainsFunc(obs.plan.Classes, func(c entitlement.Class) bool { return c.DeviceClass != "" && out.Seen[c.DeviceClass].Admitted == 0 }) {
+		if out.UnderWay, err = r.underWay(ctx, obs.clusters); err != nil {
+			return out, err
+		}
 	}
 	var waiting []resourcev1.ResourceClaim
 	var holdings []v1alpha1.DeviceHolding

@@ -55,18 +55,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return step.Retry(err).Result()
 	}
 	var failed []error
-	wait := step.CountingInterval - r.Clock.Now().Sub(r.countedAt)
+	now := r.Clock.Now()
+	wait := step.CountingInterval - now.Sub(r.countedAt)
 	isPostponed := false
-	for i := range obs.objects {
-		switch o := obs.objects[i]; {
-		case !hasOtherCountOnly(o, obs.users.Count(o.ref)):
-		case wait > 0:
-			isPostponed = true
-			continue
-		default:
-			r.countedAt = r.Clock.Now()
+	for _, o := range obs.objects {
+		if hasOtherCountOnly(o, obs.users.Count(o.ref)) {
+			if wait > 0 {
+				isPostponed = true
+				continue
+			}
+			r.countedAt = now
 		}
-		failed = append(failed, r.reconcileObject(ctx, obs, obs.objects[i]))
+		failed = append(failed, r.reconcileObject(ctx, obs, o))
 	}
 	if err := errors.Join(failed...); err != nil || !isPostponed {
 		return step.Retry(err).Result()

@@ -2,7 +2,6 @@ package inuse
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -37,25 +36,21 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 		Watches(&metal3.BareMetalHost{}, enqueue, builder.WithPredicates(hostChanged))
 }
 
-func hasOtherProtection(before, after client.Object) bool {
-	return (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) || !slices.Equal(before.GetFinalizers(), after.GetFinalizers())
-}
-
 // protectionChanged lets updates through in which the object was deleted, or has other finalizers.
-var protectionChanged = step.OnUpdate(hasOtherProtection)
+var protectionChanged = step.OnUpdate(step.HasOtherProtection)
 
 var revisionsChanged = step.OnUpdate(func(before, after *v1alpha1.NodeType) bool {
 	return before.Status.Stable() != after.Status.Stable() || before.Status.Target() != after.Status.Target()
 })
 
 var phaseChanged = step.OnUpdate(func(before, after *v1alpha1.Rollout) bool {
-	return before.Status.Phase != after.Status.Phase || hasOtherProtection(before, after)
+	return before.Status.Phase != after.Status.Phase || step.HasOtherProtection(before, after)
 })
 
 var machineChanged = step.OnUpdate(func(before, after *v1alpha1.Machine) bool {
-	return before.Spec.Asked() != after.Spec.Asked() || before.Status.Installed() != after.Status.Installed() || hasOtherProtection(before, after)
+	return before.Spec.Asked() != after.Spec.Asked() || before.Status.Installed() != after.Status.Installed() || step.HasOtherProtection(before, after)
 })
 
 var hostChanged = step.OnUpdate(func(before, after *metal3.BareMetalHost) bool {
-	return v1alpha1.IsMachineRef(before.Spec.ConsumerRef) != v1alpha1.IsMachineRef(after.Spec.ConsumerRef) || hasOtherProtection(before, after)
+	return v1alpha1.IsMachineRef(before.Spec.ConsumerRef) != v1alpha1.IsMachineRef(after.Spec.ConsumerRef) || step.HasOtherProtection(before, after)
 })

@@ -22,7 +22,7 @@ import (
 // watch adds the objects whose changes start a reconcile.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.For(&v1alpha1.NodePool{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Owns(&v1alpha1.Machine{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})).
+		Owns(&v1alpha1.Machine{}, builder.WithPredicates(step.CreatedOrDeleted)).
 		Watches(&v1alpha1.Machine{}, enqueueLater).
 		Watches(&v1alpha1.NodeType{}, handler.EnqueueRequestsFromMapFunc(r.ofNodeType), builder.WithPredicates(predicate.Or(targetChanged, hostsCame))).
 		Watches(&v1alpha1.NodeQuota{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(quotaGaveWay)).

@@ -47,24 +47,20 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("nodequota").
 		For(&v1alpha1.NodeQuota{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.NodeType{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(step.OnUpdate(isNeverOther))).
+		Watches(&v1alpha1.NodeType{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(step.CreatedOrDeleted)).
 		Watches(&v1alpha1.Machine{}, enqueue, builder.WithPredicates(step.OnUpdate(isCountedOtherwise))).
 		Complete(r)
 }
 
 // Reconcile reports what the namespace of one NodeQuota uses.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	before, facts, err := r.observe(ctx, r.Client, request.NamespacedName)
+	before, facts, unknown, err := r.observe(ctx, r.Client, request.NamespacedName)
 	if err != nil || before == nil {
-		return step.Retry(err).Result()
-	}
-	unknown, err := r.unknownNodeTypes(ctx, before)
-	if err != nil {
 		return step.Retry(err).Result()
 	}
 	if len(quota.Needed(facts)) < len(facts.Reservations) {
 		// A cache that does not show a new Machine yet would drop its reservation.
-		if before, facts, err = r.observe(ctx, r.APIReader, request.NamespacedName); err != nil || before == nil {
+		if before, facts, unknown, err = r.observe(ctx, r.APIReader, request.NamespacedName); err != nil || before == nil {
 			return step.Retry(err).Result()
 		}
 	}
@@ -79,23 +75,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // observe reads the NodeQuota, and then the Machines: a reservation that was written in between is not in the NodeQuota, and its write makes that of the
-// status fail. The NodeQuota is nil where it does not exist.
-func (r *Reconciler) observe(ctx context.Context, reader client.Reader, key types.NamespacedName) (*v1alpha1.NodeQuota, quota.Facts, error) {
+// status fail. The NodeQuota is nil where it does not exist. unknown says which NodeTypes are limited that do not exist; empty: all exist.
+func (r *Reconciler) observe(ctx context.Context, reader client.Reader, key types.NamespacedName) (found *v1alpha1.NodeQuota, facts quota.Facts, unknown string, err error) {
 	var limits v1alpha1.NodeQuota
 	if err := reader.Get(ctx, key, &limits); err != nil {
-		return nil, quota.Facts{}, client.IgnoreNotFound(err)
+		return nil, facts, "", client.IgnoreNotFound(err)
 	}
 	var machines v1alpha1.MachineList
 	if err := reader.List(ctx, &machines, client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, quota.Facts{}, fmt.Errorf("list Machines: %w", err)
+		return nil, facts, "", fmt.Errorf("list Machines: %w", err)
 	}
 	var nodeTypes v1alpha1.NodeTypeList
 	if err := r.Client.List(ctx, &nodeTypes, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, quota.Facts{}, fmt.Errorf("list NodeTypes: %w", err)
+		return nil, facts, "", fmt.Errorf("list NodeTypes: %w", err)
 	}
 	var hosts metal3.BareMetalHostList
 	if err := r.Client.List(ctx, &hosts, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, quota.Facts{}, fmt.Errorf("list BareMetalHosts: %w", err)
+		return nil, facts, "", fmt.Errorf("list BareMetalHosts: %w", err)
 	}
 	named := map[types.UID]bool{}
 	for i := range hosts.Items {
@@ -104,16 +100,8 @@ func (r *Reconciler) observe(ctx context.Context, reader client.Reader, key type
 		}
 	}
 	isNamed := func(m *v1alpha1.Machine) bool { return named[m.ClaimUID()] }
-	return &limits, quota.FactsOf(r.Clock.Now(), &limits, machines.Items, quota.GPUsOf(nodeTypes.Items), isNamed), nil
-}
-
-// unknownNodeTypes says which NodeTypes are limited that do not exist; empty: all exist.
-func (r *Reconciler) unknownNodeTypes(ctx context.Context, limits *v1alpha1.NodeQuota) (string, error) {
-	var list v1alpha1.NodeTypeList
-	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return "", fmt.Errorf("list NodeTypes: %w", err)
-	}
-	return quota.UnknownNodeTypes(limits.Spec, list.Items), nil
+	facts = quota.FactsOf(r.Clock.Now(), &limits, machines.Items, quota.GPUsOf(nodeTypes.Items), isNamed)
+	return &limits, facts, quota.UnknownNodeTypes(limits.Spec, nodeTypes.Items), nil
 }
 
 // report sets the status. unknown says which NodeTypes do not exist.

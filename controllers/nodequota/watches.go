@@ -23,9 +23,6 @@ func isCountedOtherwise(before, after *v1alpha1.Machine) bool {
 	return before.Status.Phase != after.Status.Phase || (before.Status.HostRef == nil) != (after.Status.HostRef == nil) || quota.IsWaiting(before) != quota.IsWaiting(after)
 }
 
-// isNeverOther leaves out the updates of NodeTypes: a NodeQuota names one that is there or is not.
-func isNeverOther(_, _ *v1alpha1.NodeType) bool { return false }
-
 // all returns every NodeQuota.
 func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
 	var list v1alpha1.NodeQuotaList

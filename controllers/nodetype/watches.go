@@ -3,7 +3,6 @@ package nodetype
 import (
 	"context"
 	"maps"
-	"slices"
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -48,8 +47,7 @@ var revisionsChanged = step.OnUpdate(func(before, after *v1alpha1.NodeType) bool
 // unlessCounted leaves out the updates of the status of a revision or a rendering: it has nothing but the count of its users.
 var unlessCounted = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld, e.ObjectNew
-	return before.GetGeneration() != after.GetGeneration() || (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
-		!slices.Equal(before.GetFinalizers(), after.GetFinalizers()) || !maps.Equal(before.GetLabels(), after.GetLabels()) ||
+	return before.GetGeneration() != after.GetGeneration() || step.HasOtherProtection(before, after) || !maps.Equal(before.GetLabels(), after.GetLabels()) ||
 		!maps.Equal(before.GetAnnotations(), after.GetAnnotations()) || !equality.Semantic.DeepEqual(before.GetOwnerReferences(), after.GetOwnerReferences())
 }}
 

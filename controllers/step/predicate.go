@@ -1,6 +1,8 @@
 package step
 
 import (
+	"slices"
+
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -13,4 +15,12 @@ func OnUpdate[T client.Object](differs func(before, after T) bool) predicate.Fun
 		after, ok2 := e.ObjectNew.(T)
 		return ok1 && ok2 && differs(before, after)
 	}}
+}
+
+// CreatedOrDeleted leaves out updates, for objects of which only the number or the existence matters.
+var CreatedOrDeleted = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+
+// HasOtherProtection reports whether the object's deletion has begun with an update, or it has other finalizers.
+func HasOtherProtection(before, after client.Object) bool {
+	return (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) || !slices.Equal(before.GetFinalizers(), after.GetFinalizers())
 }

@@ -19,15 +19,12 @@ import (
 // watch adds the objects whose changes start a reconcile.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.For(&v1alpha1.TenantCluster{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, finalizersChanged))).
-		Watches(&v1alpha1.Machine{}, step.EnqueueAfter(step.CountingInterval, ofMachine), builder.WithPredicates(createdOrDeleted)).
-		Watches(&v1alpha1.Entitlement{}, handler.EnqueueRequestsFromMapFunc(ofEntitlement), builder.WithPredicates(createdOrDeleted)).
+		Watches(&v1alpha1.Machine{}, step.EnqueueAfter(step.CountingInterval, ofMachine), builder.WithPredicates(step.CreatedOrDeleted)).
+		Watches(&v1alpha1.Entitlement{}, handler.EnqueueRequestsFromMapFunc(ofEntitlement), builder.WithPredicates(step.CreatedOrDeleted)).
 		WatchesRawSource(r.Tenants.TenantSource("tenant", func(tenant types.NamespacedName) []reconcile.Request {
 			return []reconcile.Request{{NamespacedName: tenant}}
 		}))
 }
-
-// createdOrDeleted leaves out updates: only the number matters.
-var createdOrDeleted = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 
 // finalizersChanged lets through updates of the finalizers, which do not change the generation.
 var finalizersChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {

@@ -66,7 +66,7 @@ func run(cmd *cobra.Command, o options, cluster string) error {
 	}
 	switch {
 	case !asJSON && len(rows) == 0:
-		fmt.Fprintln(cmd.ErrOrStderr(), "no ResourceClaims"+inNamespace(o.within)+" of the shared cluster")
+		fmt.Fprintln(cmd.ErrOrStderr(), "no ResourceClaims "+cli.InNamespace(o.within)+" of the shared cluster")
 		return nil
 	case !asJSON:
 		return cli.WriteTable(cmd.OutOrStdout(), Table(rows, time.Now()))
@@ -74,13 +74,6 @@ func run(cmd *cobra.Command, o options, cluster string) error {
 	encoder := json.NewEncoder(cmd.OutOrStdout())
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(rows)
-}
-
-func inNamespace(name string) string {
-	if name == "" {
-		return " in any namespace"
-	}
-	return " in namespace " + name
 }
 
 // readRows reads both clusters.

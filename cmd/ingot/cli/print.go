@@ -68,3 +68,11 @@ func PrintObjects(w io.Writer, objects ...Object) error {
 	}
 	return nil
 }
+
+// InNamespace says where something was looked for; an empty name is every namespace.
+func InNamespace(name string) string {
+	if name == "" {
+		return "in any namespace"
+	}
+	return "in namespace " + name
+}

@@ -231,10 +231,6 @@ func writeList(cmd *cobra.Command, kinds, namespace string, table [][]string) er
 	if len(table) > 1 {
 		return cli.WriteTable(cmd.OutOrStdout(), table)
 	}
-	place := "any namespace"
-	if namespace != "" {
-		place = "namespace " + namespace
-	}
-	_, err := fmt.Fprintf(cmd.ErrOrStderr(), "no %s in %s\n", kinds, place)
+	_, err := fmt.Fprintf(cmd.ErrOrStderr(), "no %s %s\n", kinds, cli.InNamespace(namespace))
 	return err
 }

@@ -24,10 +24,12 @@
 //
 //   - The worker of a deployment is the only one that stores a config drive in instance_info, and what prepares an installation takes the drive before away. It stays while
 //     the node is deployed, and is read when the node is active.
-//   - A cleaning and an inspection leave nothing on the node that a refusal or a failure does not leave too, and Ironic refuses to store anything on a node meanwhile. So their
+//   - A cleaning and an inspection leave little on the node that a refusal or a failure does not leave too, and Ironic refuses to store anything on a node meanwhile. So their
 //     evidence is what this process has seen: Ironic has accepted the work, which means that it has a worker for it, or the list shows the node at the step that erases, or in
-//     the wait of an inspection; and from then on every list, of which none is later than a minute, shows it at work, until one shows it at rest without an error. After a restart
-//     that misses all of that, a server is erased or inspected once more.
+//     the wait of an inspection; and from then on every list, of which none is later than a minute, shows it at work, until one shows it at rest without an error. A process that
+//     came too late to see that reads the node, and takes the traces of the work: an agent was asked for its clean steps after the request, and spoke until shortly before the
+//     node came to rest; the last inspection ended with the last change. Without them a server is erased or inspected once more. What such a process cannot tell apart is a cleaning
+//     by an agent with other steps, which an operator requested while it was away.
 //
 // A wait for the agent that was ended leaves the node at rest as well, whoever has ended it. The attempt runs until the next call stores the outcome: it knows the deadline. Without
 // it: the deadline of an installation counts as a cancellation, which is tried again at once, and a server on which an image takes too long is installed for ever.

@@ -25,7 +25,7 @@ type Known struct {
 	Seen map[string]Seen
 	// Uses are what the tenant has and asks for, by namespace. They are known where Seen is.
 	Uses Uses
-	// UnderWay says how many Machines are being installed or rolled, by NodeType.
+	// UnderWay says how many Machines are being installed or rolled, by NodeType. It is known where a class has no device of an admitted node.
 	UnderWay map[string]string
 	// Problem is why it cannot be asked; empty: the condition Enforced says it.
 	Problem string

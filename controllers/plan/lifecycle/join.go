@@ -54,11 +54,7 @@ func (s scope) waitForNode() result {
 		// The server may be off, and its BMC is what would have to power it on.
 		reason, message = problem, text+"; "+message
 	}
-	waiting := waitResult(report{v1alpha1.ConditionJoined, reason, "Node " + s.Machine.Name, message})
-	if rest > 0 {
-		return waiting.withRequeueAfter(rest)
-	}
-	return waiting
+	return waitResult(report{v1alpha1.ConditionJoined, reason, "Node " + s.Machine.Name, message}).withRequeueAfter(rest)
 }
 
 // joinLogs returns the flags of journalctl for the units of a join.
