@@ -73,16 +73,9 @@ func (i *Installer) prepare(ctx context.Context, c call, n node, target nodes.Ta
 		i.note(c.host, fresh, false)
 		return nil
 	}
-	operations, secrets, err := i.workOperations(ctx, c, fresh, install)
+	patched, err := i.storeWork(ctx, c, fresh, install)
 	if err != nil {
 		return err
-	}
-	patched, err := i.patch(ctx, c.host, fresh, "prepare work", operations, secrets...)
-	if err != nil {
-		return err
-	}
-	if n.record.number < c.number {
-		i.sent.note(c.host.UID, driverOf(i.options, c.host))
 	}
 	if patched.changed != fresh.changed {
 		_, err := i.patch(ctx, c.host, patched, "prepare work", nodes.UpdateOpts{set("/extra/"+extraFrom, "")})
@@ -91,14 +84,29 @@ func (i *Installer) prepare(ctx context.Context, c call, n node, target nodes.Ta
 	return i.requestState(ctx, c, patched, target, install)
 }
 
+// storeWork stores what the work needs, with the attempt where that is a new one.
+func (i *Installer) storeWork(ctx context.Context, c call, n node, install *installation) (node, error) {
+	operations, secrets, err := i.workOperations(ctx, c, n, install)
+	if err != nil {
+		return node{}, err
+	}
+	stored, err := i.patch(ctx, c.host, n, "prepare work", operations, secrets...)
+	if err == nil && n.record.number < c.number {
+		i.sent.note(c.host.UID, driverOf(i.options, c.host))
+	}
+	return stored, err
+}
+
 // canBePrepared reports whether the node, as it is now, is as it was when its work was decided.
 func canBePrepared(n, fresh node) bool {
 	return fresh.state == n.state && fresh.record == n.record && fresh.instanceUUID == n.instanceUUID && !fresh.maintenance
 }
 
-// isPrepared reports whether the node has what the work of the call needs, and the work was not done: it was not requested, or Ironic has refused it.
+// isPrepared reports whether the node has what the work of the call needs, and the work was not done: it was not requested, or Ironic has refused it. A node that was made
+// available has what was stored before, as long as it is reserved: an undeployment takes both away.
 func isPrepared(n node, c call) bool {
-	return n.record.number == c.number && n.record.from != "" && (n.record.from == n.changed || isRefused(n))
+	isProvided := c.work == workInstall && n.state == nodes.Available && n.instanceUUID != ""
+	return n.record.number == c.number && n.record.from != "" && (n.record.from == n.changed || isRefused(n) || isProvided)
 }
 
 // workOperations returns what stores the time from which a change of the node is the beginning of the work, what the work needs, and the attempt where that is a new
@@ -109,7 +117,7 @@ func (i *Installer) workOperations(ctx context.Context, c call, fresh node, inst
 			return nil, nil, err
 		}
 	} else {
-		operations = append(reserving(fresh, c.host), set("/extra/"+extraFrom, fresh.changed))
+		operations = append(taking(fresh, c.host), set("/extra/"+extraFrom, fresh.changed))
 	}
 	if install != nil {
 		operations = append(operations, set("/instance_info", install.instance), set("/extra/"+extraLive, install.isLive))

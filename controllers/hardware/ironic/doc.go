@@ -23,10 +23,10 @@
 // ingot_outcome, and an attempt without evidence requests the work again.
 //
 //   - The worker of a deployment is the only one that stores a config drive in instance_info, and what prepares an installation takes the drive before away. It stays while
-//     the node is deployed, and is read when the node is active.
+//     the node is deployed. A process that was not there to see the work reads it when the node is active.
 //   - A cleaning and an inspection leave little on the node that a refusal or a failure does not leave too, and Ironic refuses to store anything on a node meanwhile. So their
-//     evidence is what this process has seen: Ironic has accepted the work, which means that it has a worker for it, or the list shows the node at the step that erases, or in
-//     the wait of an inspection; and from then on every list, of which none is later than a minute, shows it at work, until one shows it at rest without an error. A process that
+//     evidence, and first of all that of a deployment, is what this process has seen: Ironic has accepted the work, which means that it has a worker for it, or the list shows the
+//     node at the step that erases, or in the wait of an inspection; and from then on every list, of which none is later than a minute, shows it at work, until one shows it at rest without an error. A process that
 //     came too late to see that reads the node, and takes the traces of the work: an agent was asked for its clean steps after the request, and spoke until shortly before the
 //     node came to rest; the last inspection ended with the last change. Without them a server is erased or inspected once more. What such a process cannot tell apart is a cleaning
 //     by an agent with other steps, which an operator requested while it was away.
@@ -37,8 +37,8 @@
 // # Whose a node is
 //
 // A node is reserved for its host by its instance_uuid, which is the UID of the BareMetalHost, from its adoption until the host is forgotten. Neither Nova nor an
-// allocation takes a node that is reserved, and Ironic lets nobody change that. A tear down removes it: the next change of the node by an attempt, or the one before
-// the node is made available, sets it again. A node with another instance_uuid is somebody else's at every time: nothing is requested of it, and Observe says whose
+// allocation takes a node that is reserved, and Ironic lets nobody change that. A tear down removes it: the next change of the node by an attempt sets it again,
+// and an installation makes that before the node is available. A node with another instance_uuid is somebody else's at every time: nothing is requested of it, and Observe says whose
 // it is. A node that a version before this rule has installed has none until its next attempt.
 //
 // Between a tear down and the request to make the node manageable again it is available and not reserved, for as long as two looks at it are apart.

@@ -92,7 +92,7 @@ func (i *Installer) prove(ctx context.Context, c call, n node, install *installa
 // the work ends.
 const unseenLimit = time.Minute
 
-// sightings are what this process has seen of cleanings and inspections, by the UIDs of the hosts. Ironic lets nobody change the node meanwhile, so that they cannot be stored.
+// sightings are what this process has seen of the work of attempts, by the UIDs of the hosts. Ironic lets nobody change the node meanwhile, so that they cannot be stored.
 type sightings struct {
 	mu     sync.Mutex
 	byHost map[string]sighting
@@ -140,8 +140,6 @@ func (s *sightings) listed(n node, now time.Time) {
 func nextSighting(n node, before sighting, now time.Time) sighting {
 	isKnown := before.number == n.record.number
 	switch {
-	case n.record.work == workInstall:
-		return sighting{}
 	case isAtWork(n) && isOwnWork(n):
 		return sighting{number: n.record.number, isSeen: true, at: now}
 	case isKnown && before.isLost(now), !isKnown && n.isBegun():
@@ -176,6 +174,8 @@ func (s sighting) after(n node, now time.Time) sighting {
 // isAtWork reports whether Ironic does with the node what the attempt is for, or what an operator has requested of the same kind.
 func isAtWork(n node) bool {
 	switch n.state {
+	case nodes.Deploying, nodes.DeployWait:
+		return n.record.work == workInstall
 	case nodes.Cleaning, nodes.CleanWait:
 		return len(cleanSteps[n.record.work]) > 0
 	case nodes.Inspecting, nodes.InspectWait:
@@ -192,14 +192,16 @@ func isOwnWork(n node) bool {
 		slices.ContainsFunc(cleanSteps[n.record.work], func(step nodes.CleanStep) bool { return step.Step == n.cleanStep })
 }
 
-// evidenceOf returns the evidence that the work of the attempt has led the node to its state.
+// evidenceOf returns the evidence that the work of the attempt has led the node to its state. Of an installation that was not seen the node itself can tell.
 func (s *sightings) evidenceOf(n node) evidence {
 	seen := s.of(n.record.host)
 	switch {
-	case n.record.work == workInstall || seen.number != n.record.number:
+	case seen.number != n.record.number:
 		return evidenceUnread
 	case seen.isSeen && seen.ended != "" && seen.ended == n.changed:
 		return evidencePresent
+	case n.record.work == workInstall:
+		return evidenceUnread
 	default:
 		return evidenceAbsent
 	}

@@ -167,6 +167,41 @@ func TestACleaningIsProvenByWhatOnlyItShows(t *testing.T) {
 	}
 }
 
+func TestAnInstallationThatWasSeenIsProvenWithoutARead(t *testing.T) {
+	const soon, late = 5 * time.Second, unseenLimit + time.Second
+	n := newTestNode(nodes.Available, workInstall, "t1")
+	waiting, end := n.at(nodes.DeployWait, "t3"), n.at(nodes.Active, "t9")
+	for name, c := range map[string]struct {
+		isAccepted bool
+		looks      []look
+		want       evidence
+	}{
+		"accepted, and too short to be listed":        {true, []look{{soon, end}}, evidencePresent},
+		"accepted, and seen":                          {true, []look{{soon, n.at(nodes.Deploying, "t2")}, {soon, waiting}, {soon, end}}, evidencePresent},
+		"refused, and active by somebody else":        {false, []look{{soon, n}, {soon, end}}, evidenceUnread},
+		"a process that starts under way":             {false, []look{{soon, waiting}, {soon, end}}, evidenceUnread},
+		"a process that starts after its end":         {false, []look{{soon, end}}, evidenceUnread},
+		"taken back by somebody, and deployed again":  {true, []look{{soon, waiting}, {soon, n.at(nodes.Available, "t4")}, {soon, n.at(nodes.Deploying, "t5")}, {soon, end}}, evidenceUnread},
+		"not seen for a long time":                    {true, []look{{soon, waiting}, {late, end}}, evidenceUnread},
+		"a rebuild that leads back to where it began": {true, []look{{soon, saying(n.at(nodes.Active, "t3"), noWorkers)}, {soon, n.at(nodes.Active, "t3")}}, evidenceUnread},
+	} {
+		var s sightings
+		now := testTime
+		s.listed(n.at(nodes.Available, "t1"), now)
+		if c.isAccepted {
+			s.requested(newTestCall(7, workInstall), true, now)
+		}
+		var last node
+		for _, look := range c.looks {
+			now, last = now.Add(look.after), look.node
+			s.listed(last, now)
+		}
+		if got := s.evidenceOf(last); got != c.want {
+			t.Errorf("%s: expected %q, seen %q", name, c.want, got)
+		}
+	}
+}
+
 // TestTheTracesOfWorkProveItToAProcessThatCameTooLate has times of the conductor's notes about a cleaning that was requested at noon and ended ten minutes later.
 func TestTheTracesOfWorkProveItToAProcessThatCameTooLate(t *testing.T) {
 	noon := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)

@@ -176,7 +176,7 @@ func (m *member) livesOn() {
 	m.erases(hardware.EraseMetadata)
 	m.installs()
 	m.erases(hardware.EraseNone)
-	m.until("available and off", func() bool { n := m.stored(); return n.State == "available" && n.Power == "power off" })
+	m.until("manageable and off", func() bool { n := m.stored(); return n.State == "manageable" && n.Power == "power off" })
 	m.installs()
 }
 

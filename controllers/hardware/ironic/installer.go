@@ -161,7 +161,7 @@ func (i *Installer) carryOut(ctx context.Context, c call, n node, next action, i
 	case actionManage:
 		return i.manage(ctx, c, n)
 	case actionProvide:
-		return i.provide(ctx, c, n)
+		return i.provide(ctx, c, n, install)
 	case actionRequest:
 		return i.requestState(ctx, c, n, next.target, nil)
 	case actionPrepare:

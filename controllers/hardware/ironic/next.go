@@ -19,7 +19,7 @@ const (
 	actionBegin   actionKind = "begin attempt"   // store the number and the work
 	actionPrepare actionKind = "prepare work"    // store what the work needs, then request it
 	actionRequest actionKind = "request state"   // request the provision state target
-	actionProvide actionKind = "provide"         // reserve the node, then request available
+	actionProvide actionKind = "provide"         // reserve the node, store what its installation needs, then request available
 	actionManage  actionKind = "manage"          // see to the port, then request manageable
 	actionPower   actionKind = "power off"       // request it
 	actionRelieve actionKind = "end maintenance" // which Ironic has begun because work has failed
@@ -179,8 +179,8 @@ func isEnded(n node) bool {
 	return status == nil || status.State != hardware.AttemptRunning
 }
 
-// beginning stores a new attempt, after the work of an earlier one has ended. A node to install is made available before, so that one change of it stores the attempt
-// and what it needs.
+// beginning stores a new attempt, after the work of an earlier one has ended. Of a node to install, one change stores the attempt and what it needs, before it is made
+// available.
 func beginning(n node, c call) action {
 	if c.work == workInstall && n.state == nodes.Manageable && !n.maintenance {
 		return fromManageable(c.work)

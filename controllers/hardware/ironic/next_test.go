@@ -329,3 +329,30 @@ func TestAPowerChangeThatIronicCannotMakeIsIgnoredAfterItsTime(t *testing.T) {
 		t.Errorf("the power that it remembers: %v", err)
 	}
 }
+
+func TestAnInstallationIsPreparedOnce(t *testing.T) {
+	reserved := func(state nodes.ProvisionState, from string) node {
+		n := newTestNode(state, workInstall, from)
+		n.instanceUUID = "i"
+		return n
+	}
+	for name, c := range map[string]struct {
+		node node
+		want bool
+	}{
+		"where it was stored":                    {reserved(nodes.Manageable, "t2"), true},
+		"made available since":                   {reserved(nodes.Available, "t1"), true},
+		"undeployed by somebody":                 {newTestNode(nodes.Available, workInstall, "t1"), false},
+		"led back to where it was, by somebody":  {reserved(nodes.Manageable, "t1"), false},
+		"led back by Ironic for want of workers": {saying(reserved(nodes.Manageable, "t1"), noWorkers), true},
+		"nothing is stored":                      {reserved(nodes.Available, ""), false},
+		"after a deployment that failed":         {reserved(nodes.DeployFail, "t1"), false},
+	} {
+		if got := isPrepared(c.node, newTestCall(7, workInstall)); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if isPrepared(reserved(nodes.Available, "t1"), newTestCall(8, workInstall)) {
+		t.Error("what another attempt needs is prepared")
+	}
+}

@@ -118,9 +118,11 @@ type record struct {
 	isLive bool
 }
 
-// isBegun reports whether the work of the attempt was requested and Ironic has acted on it, if only to refuse it: its state has changed since.
+// isBegun reports whether the work of the attempt was requested and Ironic has acted on it, if only to refuse it: its state has changed since. A node to install is
+// made available before, through the state cleaning in which nothing is cleaned, and is manageable again where Ironic has no worker for that.
 func (n node) isBegun() bool {
-	return n.record.from != "" && (n.record.from != n.changed || n.record.outcome == outcomeDone)
+	isOnItsWay := n.record.work == workInstall && (n.state == nodes.Manageable || n.state == nodes.Cleaning)
+	return n.record.from != "" && !isOnItsWay && (n.record.from != n.changed || n.record.outcome == outcomeDone)
 }
 
 // newNode returns what is read of a node as gophercloud decodes it.

@@ -214,16 +214,18 @@ func (i *Installer) endMaintenance(ctx context.Context, c call, n node) error {
 // notInspected is what Ironic says of a node whose driver has no inspection, as the hardware type ipmi without ironic-inspector.
 const notInspected = "does not support inspect"
 
-// provide reserves the node where it is not, turns its automated cleaning off where it is on, and makes it available.
-func (i *Installer) provide(ctx context.Context, c call, n node) error {
-	if operations := taking(n, c.host); operations != nil {
-		taken, err := i.patch(ctx, c.host, n, "reserve node", operations)
-		if err != nil {
-			return err
-		}
-		n = taken
+// provide stores what the installation needs and reserves the node, where that is not done, and makes it available. The one change of the node is made before, because
+// others may schedule a node that is available and not reserved. Of a node that rests where installations begin nothing is read before: no time decides whether
+// it was installed.
+func (i *Installer) provide(ctx context.Context, c call, n node, install *installation) error {
+	if isPrepared(n, c) && taking(n, c.host) == nil {
+		return i.requestState(ctx, c, n, nodes.TargetProvide, nil)
 	}
-	return i.requestState(ctx, c, n, nodes.TargetProvide, nil)
+	prepared, err := i.storeWork(ctx, c, n, install)
+	if err != nil || prepared.changed != n.changed {
+		return err // it has left its state since the list: the next call decides anew
+	}
+	return i.requestState(ctx, c, prepared, nodes.TargetProvide, nil)
 }
 
 // requestState requests another provision state.
@@ -241,7 +243,7 @@ func (i *Installer) requestState(ctx context.Context, c call, n node, target nod
 		options.CleanSteps = cleanSteps[c.work]
 	}
 	err = nodes.ChangeProvisionState(ctx, service, n.uuid, options).ExtractErr()
-	if target == nodes.TargetClean || target == nodes.TargetInspect {
+	if isWork(target) {
 		i.seen.requested(c, err == nil, i.options.Clock())
 	}
 	if err != nil {
@@ -258,6 +260,16 @@ func (i *Installer) requestState(ctx context.Context, c call, n node, target nod
 	i.refused.set(c.host.UID, false)
 	i.note(c.host, n, true)
 	return nil
+}
+
+// isWork reports whether what is requested is the work of an attempt, and no step to it.
+func isWork(target nodes.TargetProvisionState) bool {
+	switch target {
+	case nodes.TargetActive, nodes.TargetRebuild, nodes.TargetClean, nodes.TargetInspect:
+		return true
+	default:
+		return false
+	}
 }
 
 // refusedHosts remembers for which hosts Ironic has last refused work because of its limits. A process that starts again asks again, and is refused again.
