@@ -230,6 +230,10 @@ func TestABMCThatIronicCannotUseEndsTheAttempt(t *testing.T) {
 	if got := nextAction(n, newTestCall(7, workInspect)); got.kind != actionManage {
 		t.Errorf("expected another request, seen %+v", got)
 	}
+	n.lastError = "The verifying state can't be resumed by conductor a. Moving to fail state."
+	if got, next := statusOf(n), nextAction(n, newTestCall(7, workInspect)); got.State != hardware.AttemptRunning || next.kind != actionManage {
+		t.Errorf("its conductor was started again: %+v, and then %+v", *got, next)
+	}
 }
 
 func TestWholeSecondsOfAConductorAreNoChange(t *testing.T) {

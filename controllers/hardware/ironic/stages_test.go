@@ -26,10 +26,19 @@ var stages = map[string]stage{
 		isHeld:  inState("inspecting"),
 		finish:  func(h *held) { h.isDone(2, h.inspect, true) },
 	},
-	"available": {
+	"manageable": {
 		prepare: func(h *held) { h.isInstalled(); h.expectSucceeded(2, h.eraseWith(hardware.EraseNone)) },
-		isHeld:  inState("available"),
+		isHeld:  inState("manageable"),
 		finish:  func(h *held) { h.isDone(3, h.install, false); h.expectWritten(2) },
+	},
+	"available": {
+		prepare: func(h *held) {
+			h.isInstalled()
+			h.expectSucceeded(2, h.eraseWith(hardware.EraseNone))
+			h.begins(3, h.awaitDocuments, inState("available"))
+		},
+		isHeld: inState("available"),
+		finish: func(h *held) { h.isDone(3, h.install, false); h.expectWritten(2) },
 	},
 	"deploying": {
 		prepare: (*held).isInspected,

@@ -68,10 +68,14 @@ func endedMessage(n node) string {
 	return message
 }
 
+// notResumed is what a conductor says at its start of work that the process before had under way.
+const notResumed = "can't be resumed by conductor"
+
 // isVerifyFailed reports whether Ironic has tried to read the power of a new node for this attempt and could not: it is in the state enroll again, and the state
-// has changed since the attempt was stored. Without it: the password of the BMC is wrong, Ironic logs in with every look at the node, and the BMC locks the account.
+// has changed since the attempt was stored. Without it: the password of the BMC is wrong, Ironic logs in with every look at the node, and the BMC locks the account. A
+// restart of the conductor says nothing about the BMC.
 func isVerifyFailed(n node) bool {
-	return n.state == nodes.Enroll && n.lastError != "" && !isRefused(n) && n.record.enrolled != "" && n.record.enrolled != n.changed
+	return n.state == nodes.Enroll && n.lastError != "" && !isRefused(n) && !strings.Contains(n.lastError, notResumed) && n.record.enrolled != "" && n.record.enrolled != n.changed
 }
 
 // troubleOf returns what a person should know of a node at work.
