@@ -23,7 +23,8 @@
 // ingot_outcome, and an attempt without evidence requests the work again.
 //
 //   - The worker of a deployment is the only one that stores a config drive in instance_info, and what prepares an installation takes the drive before away. It stays while
-//     the node is deployed. A process that was not there to see the work reads it when the node is active.
+//     the node is deployed. A process that was not there to see the work reads it when the node is active, and stores the outcome. One that was stores it some minutes later,
+//     because Ironic may be busy with the next hundred nodes: until then the drive would prove it to another process.
 //   - A cleaning and an inspection leave little on the node that a refusal or a failure does not leave too, and Ironic refuses to store anything on a node meanwhile. So their
 //     evidence, and first of all that of a deployment, is what this process has seen: Ironic has accepted the work, which means that it has a worker for it, or the list shows the
 //     node at the step that erases, or in the wait of an inspection; and from then on every list, of which none is later than a minute, shows it at work, until one shows it at rest without an error. A process that

@@ -48,7 +48,7 @@ func isAborted(n node) bool {
 
 // isUndecided reports whether the state of the node, at rest, does not tell what became of the work: it may have been done, refused, or ended by somebody.
 func isUndecided(n node) bool {
-	if n.record.outcome == outcomeDone {
+	if n.record.outcome == outcomeDone || n.isProven {
 		return false
 	}
 	switch n.state {
@@ -205,6 +205,22 @@ func (s *sightings) evidenceOf(n node) evidence {
 	default:
 		return evidenceAbsent
 	}
+}
+
+// storeAfter is how long after a deployment its outcome is stored. A hundred nodes that are deployed at the same time keep Ironic busy for minutes, and what proves a
+// deployment stays on its node.
+const storeAfter = 5 * time.Minute
+
+// withProof returns the node, and whether its installation is proven by what was seen.
+func (s *sightings) withProof(n node) node {
+	n.isProven = false
+	n.isProven = n.record.work == workInstall && isAtGoal(n) && n.reservation == "" && s.evidenceOf(n) == evidencePresent
+	return n
+}
+
+// mustBeStored reports whether it is time to store the outcome of an installation that is proven by what was seen.
+func (s *sightings) mustBeStored(n node, now time.Time) bool {
+	return n.isProven && now.Sub(s.of(n.record.host).at) >= storeAfter
 }
 
 // asFull returns the failure of a request with the reason that Ironic works on as many nodes as it may, which passes.

@@ -59,7 +59,7 @@ func (i *Installer) Observe(ctx context.Context, host hardware.Host) (hardware.O
 		observation.Attempt = nil // the inspection ends with its inventory
 		return observation, named(err)
 	}
-	if err := i.renewCredentials(ctx, host, n); err != nil {
+	if err := i.settle(ctx, host, n); err != nil {
 		return observation, named(err)
 	}
 	if trouble := maintenanceOf(n, host); trouble != nil {

@@ -40,6 +40,12 @@ func nodeName(host hardware.Host) string { return host.Namespace + "~" + host.Na
 // find returns the node of the host as last read or changed, and whether it is being changed: the one with its record, else the one that has the name which the host's
 // node must have. Its uuid is empty when there is none.
 func (i *Installer) find(ctx context.Context, host hardware.Host) (n node, asked bool, err error) {
+	n, asked, err = i.lookUp(ctx, host)
+	return i.seen.withProof(n), asked, err
+}
+
+// lookUp is find without what this process has seen of the node's work.
+func (i *Installer) lookUp(ctx context.Context, host hardware.Host) (n node, asked bool, err error) {
 	l := &i.listing
 	l.mu.Lock()
 	defer l.mu.Unlock()

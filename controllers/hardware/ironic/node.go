@@ -92,6 +92,8 @@ type node struct {
 	cleanStep         string
 	properties        map[string]any
 	traces            traces
+	// isProven says that this process has seen the installation from its request to its end, so that its outcome need not be stored at once.
+	isProven bool
 	// bootInterface and deployInterface are those of the node, which an installation may override.
 	bootInterface, deployInterface string
 	record                         record

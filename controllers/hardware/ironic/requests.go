@@ -128,7 +128,7 @@ func (i *Installer) read(ctx context.Context, host hardware.Host, uuid string) (
 	if err != nil {
 		return node{}, i.failed(asError(err, "read node", host.String()))
 	}
-	return newNode(*read), nil
+	return i.seen.withProof(newNode(*read)), nil
 }
 
 // patch changes fields of the node and notes what Ironic answers. The secrets are those in the operations.
@@ -157,6 +157,22 @@ func (i *Installer) end(ctx context.Context, c call, n node, outcome hardware.Re
 		set("/extra/"+extraHost, c.host.UID), set("/extra/"+extraAttempt, c.number), set("/extra/"+extraOutcome, string(outcome)),
 	})
 	return err
+}
+
+// settle makes the changes of a node that are due beside its work.
+func (i *Installer) settle(ctx context.Context, host hardware.Host, n node) error {
+	if err := i.renewCredentials(ctx, host, n); err != nil {
+		return err
+	}
+	return i.storeOutcome(ctx, host, n)
+}
+
+// storeOutcome stores the outcome of an installation that is proven by what this process has seen, when it is time.
+func (i *Installer) storeOutcome(ctx context.Context, host hardware.Host, n node) error {
+	if !i.seen.mustBeStored(n, i.options.Clock()) {
+		return nil
+	}
+	return i.end(ctx, call{host: host, number: n.record.number}, n, outcomeDone)
 }
 
 // manage sees to the port with the boot MAC address and lets Ironic verify the node.
