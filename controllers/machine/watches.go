@@ -91,8 +91,9 @@ func waitingValue(m *v1alpha1.Machine) string {
 
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.For(&v1alpha1.Machine{}).
-		Watches(&metal3.BareMetalHost{}, handler.EnqueueRequestsFromMapFunc(r.hostToMachines)).
-		Watches(&v1alpha1.HostRecord{}, handler.EnqueueRequestsFromMapFunc(r.hostRecordToMachines), builder.WithPredicates(hostRecordChanged)).
+		Watches(&v1alpha1.Machine{}, step.EnqueueFirst(itself, r.isUrgent)).
+		Watches(&metal3.BareMetalHost{}, step.EnqueueFirst(r.hostToMachines, r.isUrgent)).
+		Watches(&v1alpha1.HostRecord{}, step.EnqueueFirst(r.hostRecordToMachines, r.isUrgent), builder.WithPredicates(hostRecordChanged)).
 		Watches(&v1alpha1.TenantCluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 			return r.tenantToMachines(ctx, client.ObjectKeyFromObject(o))
 		}), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -108,6 +109,30 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 		WatchesRawSource(r.Tenants.TenantSource(name, func(tenant types.NamespacedName) []reconcile.Request {
 			return r.tenantToMachines(context.Background(), tenant)
 		}))
+}
+
+func itself(_ context.Context, o client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
+}
+
+// isUrgent reports whether the Machine of the request goes before others.
+func (r *Reconciler) isUrgent(ctx context.Context, request reconcile.Request) bool {
+	var m v1alpha1.Machine
+	if r.Client.Get(ctx, request.NamespacedName, &m) != nil {
+		return false // it is gone, or new to the cache: then it comes again
+	}
+	return isServerAwaited(m.Status.Phase)
+}
+
+// isServerAwaited reports whether a Machine in the phase waits for what its server does. Such Machines go first, because a server takes minutes for it. Without it: a pool
+// grows by hundreds, and the last of them wait for their servers until all is written about the nodes of the first.
+func isServerAwaited(phase v1alpha1.MachinePhase) bool {
+	switch phase {
+	case v1alpha1.MachineJoining, v1alpha1.MachineValidating, v1alpha1.MachineReady:
+		return false
+	default:
+		return true
+	}
 }
 
 // hostToMachines returns the Machines that a change of a host concerns: the one that has it, the one that had it, and, where it can be

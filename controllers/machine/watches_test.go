@@ -49,6 +49,17 @@ func TestCountsAndBytesConcernNoMachineAndReasonsDo(t *testing.T) {
 	}
 }
 
+func TestMachinesGoFirstWhileTheirServersAreNeeded(t *testing.T) {
+	for phase, want := range map[v1alpha1.MachinePhase]bool{
+		"": true, v1alpha1.MachinePending: true, v1alpha1.MachineClaiming: true, v1alpha1.MachineProvisioning: true, v1alpha1.MachineDraining: true, v1alpha1.MachineReleasing: true,
+		v1alpha1.MachineJoining: false, v1alpha1.MachineValidating: false, v1alpha1.MachineReady: false,
+	} {
+		if got := isServerAwaited(phase); got != want {
+			t.Errorf("%s: %v", phase, got)
+		}
+	}
+}
+
 // A disruption budget that cannot be listed appears in the message with the error, because a person then looks at the tenant's RBAC.
 func TestBudgetsThatCannotBeListedAreNamedWithTheError(t *testing.T) {
 	tenant := fake.NewClientset()

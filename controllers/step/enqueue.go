@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -15,15 +16,40 @@ import (
 // change all the time, and each changed count is a write.
 const CountingInterval = 5 * time.Second
 
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
 // EnqueueAfter returns a handler that enqueues after the pause what the changed object concerns. What is enqueued already keeps its time, so many changes cause
 // one reconcile.
 func EnqueueAfter(pause time.Duration, concerned handler.MapFunc) handler.EventHandler {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	enqueue := func(ctx context.Context, changed client.Object, q queue) {
 		for _, request := range concerned(ctx, changed) {
 			q.AddAfter(request, pause)
 		}
 	}
+	return onEveryEvent(enqueue)
+}
+
+// firstPriority is above that of everything that is enqueued otherwise, which is 0.
+const firstPriority = 1
+
+// EnqueueFirst returns a handler that enqueues what the changed object concerns, and before everything else what isUrgent names. A request that is enqueued already
+// is moved there.
+func EnqueueFirst(concerned handler.MapFunc, isUrgent func(context.Context, reconcile.Request) bool) handler.EventHandler {
+	enqueue := func(ctx context.Context, changed client.Object, q queue) {
+		prioritized, hasPriorities := q.(priorityqueue.PriorityQueue[reconcile.Request])
+		for _, request := range concerned(ctx, changed) {
+			if hasPriorities && isUrgent(ctx, request) {
+				prioritized.AddWithOpts(priorityqueue.AddOpts{Priority: new(firstPriority)}, request)
+			} else {
+				q.Add(request)
+			}
+		}
+	}
+	return onEveryEvent(enqueue)
+}
+
+// onEveryEvent returns a handler that does the same for each event, with the object as it is after it.
+func onEveryEvent(enqueue func(context.Context, client.Object, queue)) handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc:  func(ctx context.Context, e event.CreateEvent, q queue) { enqueue(ctx, e.Object, q) },
 		UpdateFunc:  func(ctx context.Context, e event.UpdateEvent, q queue) { enqueue(ctx, e.ObjectNew, q) },
