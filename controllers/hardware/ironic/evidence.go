@@ -163,12 +163,21 @@ func (s sighting) after(n node, now time.Time) sighting {
 	case isAtWork(n) && !isEnded:
 		s.at = now
 		return s
+	case s.isDeployed(n):
+		return s
+	case !isEnded && n.reservation != "" && isAtGoal(n):
+		return s // the conductor lets go of it soon
 	case !isAtGoal(n) || n.lastError != "" || isEnded && s.ended != n.changed:
 		return sighting{number: s.number}
 	default:
 		s.ended = n.changed
 		return s
 	}
+}
+
+// isDeployed reports whether the node is still as the installation has left it. What was deployed stays, whatever becomes of the power.
+func (s sighting) isDeployed(n node) bool {
+	return s.ended != "" && s.ended == n.changed && n.record.work == workInstall
 }
 
 // isAtWork reports whether Ironic does with the node what the attempt is for, or what an operator has requested of the same kind.
@@ -214,7 +223,7 @@ const storeAfter = 5 * time.Minute
 // withProof returns the node, and whether its installation is proven by what was seen.
 func (s *sightings) withProof(n node) node {
 	n.isProven = false
-	n.isProven = n.record.work == workInstall && isAtGoal(n) && n.reservation == "" && s.evidenceOf(n) == evidencePresent
+	n.isProven = n.record.work == workInstall && isAtGoal(n) && s.evidenceOf(n) == evidencePresent
 	return n
 }
 

@@ -171,6 +171,8 @@ func TestAnInstallationThatWasSeenIsProvenWithoutARead(t *testing.T) {
 	const soon, late = 5 * time.Second, unseenLimit + time.Second
 	n := newTestNode(nodes.Available, workInstall, "t1")
 	waiting, end := n.at(nodes.DeployWait, "t3"), n.at(nodes.Active, "t9")
+	locked := end
+	locked.reservation = "conductor-1"
 	for name, c := range map[string]struct {
 		isAccepted bool
 		looks      []look
@@ -183,6 +185,11 @@ func TestAnInstallationThatWasSeenIsProvenWithoutARead(t *testing.T) {
 		"a process that starts after its end":         {false, []look{{soon, end}}, evidenceUnread},
 		"taken back by somebody, and deployed again":  {true, []look{{soon, waiting}, {soon, n.at(nodes.Available, "t4")}, {soon, n.at(nodes.Deploying, "t5")}, {soon, end}}, evidenceUnread},
 		"not seen for a long time":                    {true, []look{{soon, waiting}, {late, end}}, evidenceUnread},
+		"its conductor still has it":                  {true, []look{{soon, locked}}, evidenceUnread},
+		"its conductor has let go of it":              {true, []look{{soon, locked}, {soon, end}}, evidencePresent},
+		"its power is changed afterwards":             {true, []look{{soon, end}, {soon, locked}}, evidencePresent},
+		"its power fails afterwards":                  {true, []look{{soon, end}, {soon, saying(end, "Failed to set the power")}, {late, end}}, evidencePresent},
+		"deployed again by an operator afterwards":    {true, []look{{soon, end}, {soon, n.at(nodes.Deploying, "t10")}, {soon, n.at(nodes.Active, "t11")}}, evidenceUnread},
 		"a rebuild that leads back to where it began": {true, []look{{soon, saying(n.at(nodes.Active, "t3"), noWorkers)}, {soon, n.at(nodes.Active, "t3")}}, evidenceUnread},
 	} {
 		var s sightings
