@@ -91,7 +91,7 @@ func waitingValue(m *v1alpha1.Machine) string {
 
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.For(&v1alpha1.Machine{}).
-		Watches(&v1alpha1.Machine{}, step.EnqueueFirst(itself, r.isUrgent)).
+		Watches(&v1alpha1.Machine{}, step.EnqueueFirst(requestFor, r.isUrgent)).
 		Watches(&metal3.BareMetalHost{}, step.EnqueueFirst(r.hostToMachines, r.isUrgent)).
 		Watches(&v1alpha1.HostRecord{}, step.EnqueueFirst(r.hostRecordToMachines, r.isUrgent), builder.WithPredicates(hostRecordChanged)).
 		Watches(&v1alpha1.TenantCluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
@@ -111,7 +111,7 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 		}))
 }
 
-func itself(_ context.Context, o client.Object) []reconcile.Request {
+func requestFor(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
 }
 

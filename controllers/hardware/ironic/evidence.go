@@ -222,7 +222,7 @@ const storeAfter = 5 * time.Minute
 
 // withProof returns the node, and whether its installation is proven by what was seen.
 func (s *sightings) withProof(n node) node {
-	n.isProven = false
+	n.isProven = false // a node that was noted may say so, and isAtGoal asks for it
 	n.isProven = n.record.work == workInstall && isAtGoal(n) && s.evidenceOf(n) == evidencePresent
 	return n
 }

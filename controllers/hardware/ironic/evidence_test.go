@@ -98,6 +98,16 @@ type look struct {
 	node  node
 }
 
+// evidenceAfter returns the evidence of the last look, after all of them, of which the first is counted from testTime.
+func (s *sightings) evidenceAfter(looks []look) evidence {
+	now, last := testTime, node{}
+	for _, look := range looks {
+		now, last = now.Add(look.after), look.node
+		s.listed(last, now)
+	}
+	return s.evidenceOf(last)
+}
+
 // at returns the node in another state, since another change.
 func (n node) at(state nodes.ProvisionState, changed string) node {
 	n.state, n.changed = state, changed
@@ -143,16 +153,10 @@ func TestACleaningIsProvenByWhatOnlyItShows(t *testing.T) {
 		"an inspection that may be refused":                     {false, []look{{soon, inspection.at(nodes.Manageable, "t1")}, {soon, inspection.at(nodes.Inspecting, "t2")}, {soon, inspection.at(nodes.Manageable, "t3")}}, evidenceAbsent},
 	} {
 		var s sightings
-		now := testTime
 		if c.isAccepted {
-			s.requested(newTestCall(7, workEraseFull), true, now)
+			s.requested(newTestCall(7, workEraseFull), true, testTime)
 		}
-		var last node
-		for _, look := range c.looks {
-			now, last = now.Add(look.after), look.node
-			s.listed(last, now)
-		}
-		if got := s.evidenceOf(last); got != c.want {
+		if got := s.evidenceAfter(c.looks); got != c.want {
 			t.Errorf("%s: expected %s, seen %s", name, c.want, got)
 		}
 	}
@@ -193,17 +197,11 @@ func TestAnInstallationThatWasSeenIsProvenWithoutARead(t *testing.T) {
 		"a rebuild that leads back to where it began": {true, []look{{soon, saying(n.at(nodes.Active, "t3"), noWorkers)}, {soon, n.at(nodes.Active, "t3")}}, evidenceUnread},
 	} {
 		var s sightings
-		now := testTime
-		s.listed(n.at(nodes.Available, "t1"), now)
+		s.listed(n.at(nodes.Available, "t1"), testTime)
 		if c.isAccepted {
-			s.requested(newTestCall(7, workInstall), true, now)
+			s.requested(newTestCall(7, workInstall), true, testTime)
 		}
-		var last node
-		for _, look := range c.looks {
-			now, last = now.Add(look.after), look.node
-			s.listed(last, now)
-		}
-		if got := s.evidenceOf(last); got != c.want {
+		if got := s.evidenceAfter(c.looks); got != c.want {
 			t.Errorf("%s: expected %q, seen %q", name, c.want, got)
 		}
 	}
