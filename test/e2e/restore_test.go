@@ -148,7 +148,6 @@ func (s *restoreCase) restoreOnce(t *testing.T, run string, withStatus bool) {
 		t.Fatal(err)
 	}
 	s.must(t, joining, joining, "writing", isWriting)
-	s.env.Rack.Server(joining).SetFaults(rack.Faults{})
 	for _, server := range []string{writing, leaving} {
 		s.env.Rack.Server(server).SetFaults(rack.Faults{StallAfter: 1})
 	}
@@ -156,12 +155,14 @@ func (s *restoreCase) restoreOnce(t *testing.T, run string, withStatus bool) {
 		t.Fatal(err)
 	}
 	s.delete(t, leaving)
+	s.must(t, writing, writing, "installing", func(v observation) bool { return v.phase() == v1alpha1.MachineProvisioning })
+	s.must(t, leaving, leaving, "erasing", func(v observation) bool { return v.host.Status.Provisioning.State == metal3.StateDeprovisioning })
+	// It goes on last: it joins in seconds.
+	s.env.Rack.Server(joining).SetFaults(rack.Faults{})
 	s.must(t, joining, joining, "Joining", func(v observation) bool {
 		note, err := v1alpha1.InstallationOf(v.host)
 		return err == nil && note != nil && note.State == v1alpha1.InstallationComplete && v.phase() == v1alpha1.MachineJoining
 	})
-	s.must(t, writing, writing, "installing", func(v observation) bool { return v.phase() == v1alpha1.MachineProvisioning })
-	s.must(t, leaving, leaving, "erasing", func(v observation) bool { return v.host.Status.Provisioning.State == metal3.StateDeprovisioning })
 	if err := s.env.Manager.Kill(); err != nil {
 		t.Fatal(err)
 	}
