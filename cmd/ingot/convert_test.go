@@ -9,7 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -80,6 +82,29 @@ func TestConvertWritesTheDiskOfEachFormat(t *testing.T) {
 	}
 }
 
+func TestConvertWritesTheDiskItselfForIronic(t *testing.T) {
+	dir, disk := t.TempDir(), slices.Concat(bootDisk(), make([]byte, 1<<20))
+	packed, output := filepath.Join(dir, "a.raw.zst"), filepath.Join(dir, "a.raw")
+	if status, _, stderr := ingot("image", "convert", writeTo(t, dir, "disk", disk), "-o", packed); status != cli.ExitOK {
+		t.Fatal(stderr)
+	}
+	status, stdout, stderr := ingot("image", "convert", packed, "-o", output)
+	written, err := os.ReadFile(output)
+	if status != cli.ExitOK || err != nil || !bytes.Equal(written, disk) {
+		t.Fatalf("status %d, %v, %d bytes of %d: %s", status, err, len(written), len(disk), stderr)
+	}
+	if want := fmt.Sprintf("sha256:%x\n", sha256.Sum256(disk)); stdout != want {
+		t.Errorf("printed %q, the file has %q", stdout, want)
+	}
+	info, err := os.Stat(output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stat := info.Sys().(*syscall.Stat_t); stat.Blocks*512 >= info.Size() {
+		t.Errorf("%d bytes take %d on the disk: the zeros are no hole", info.Size(), stat.Blocks*512)
+	}
+}
+
 func TestConvertLeavesNothingOfWhatItRefuses(t *testing.T) {
 	program := require.Tool(t, "qemu-img", "apt-get install qemu-utils")
 	in := t.TempDir()
@@ -105,13 +130,15 @@ func TestConvertLeavesNothingOfWhatItRefuses(t *testing.T) {
 		backed: "backing file", external: "another file", writeTo(t, in, "text", []byte(strings.Repeat("hello ", 1000))): "partition table",
 		writeTo(t, in, "cut.gz", gz.Bytes()[:gz.Len()-20]): "EOF", filepath.Join(in, "none"): "no such file",
 	} {
-		out := t.TempDir()
-		status, _, stderr := ingot("image", "convert", input, "-o", filepath.Join(out, "x.raw.zst"))
-		if status != cli.ExitFailed || !strings.Contains(stderr, want) {
-			t.Errorf("%s: status %d: %s", input, status, stderr)
-		}
-		if left, err := os.ReadDir(out); err != nil || len(left) > 0 {
-			t.Errorf("%s left %v", input, left)
+		for _, ending := range []string{".raw.zst", ".raw"} {
+			out := t.TempDir()
+			status, _, stderr := ingot("image", "convert", input, "-o", filepath.Join(out, "x"+ending))
+			if status != cli.ExitFailed || !strings.Contains(stderr, want) {
+				t.Errorf("%s: status %d: %s", input, status, stderr)
+			}
+			if left, err := os.ReadDir(out); err != nil || len(left) > 0 {
+				t.Errorf("%s left %v", input, left)
+			}
 		}
 	}
 }

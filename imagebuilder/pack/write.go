@@ -2,6 +2,7 @@ package pack
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -126,21 +127,30 @@ func compress(ctx context.Context, raw *os.File, dir, name string) (out packedFi
 	if _, err := raw.Seek(0, io.SeekStart); err != nil {
 		return out, err
 	}
-	return compressFile(ctx, raw, dir, func(sha256 string) string { return recipe.FileName(name, sha256) })
+	return writeFile(ctx, raw, dir, func(sha256 string) string { return recipe.FileName(name, sha256) }, compressTo)
 }
 
-// Compressed is a file that Compress has written.
-type Compressed struct {
+// WrittenFile is a file that Compress or WriteRaw has written.
+type WrittenFile struct {
 	// SHA256 is the digest of the file in hex. SizeBytes is its size, DiskBytes that of the disk in it.
 	SHA256               string
 	SizeBytes, DiskBytes int64
 }
 
 // Compress writes the disk to a file, compressed as Pack does it. The file is there when it is complete.
-func Compress(ctx context.Context, disk io.Reader, path string) (Compressed, error) {
+func Compress(ctx context.Context, disk io.Reader, path string) (WrittenFile, error) {
+	return writeDisk(ctx, disk, path, compressTo)
+}
+
+// WriteRaw writes the disk to a file as it is, with holes in place of zeros. The file is there when it is complete.
+func WriteRaw(ctx context.Context, disk io.Reader, path string) (WrittenFile, error) {
+	return writeDisk(ctx, disk, path, writeSparse)
+}
+
+func writeDisk(ctx context.Context, disk io.Reader, path string, write writeFunc) (WrittenFile, error) {
 	counted := &countingReader{r: disk}
-	out, err := compressFile(ctx, counted, filepath.Dir(path), func(string) string { return filepath.Base(path) })
-	return Compressed{SHA256: out.sha256, SizeBytes: out.size, DiskBytes: counted.n}, err
+	out, err := writeFile(ctx, counted, filepath.Dir(path), func(string) string { return filepath.Base(path) }, write)
+	return WrittenFile{SHA256: out.sha256, SizeBytes: out.size, DiskBytes: counted.n}, err
 }
 
 // countingReader counts the bytes that were read.
@@ -156,9 +166,12 @@ func (c *countingReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// compressFile compresses into a temporary file and renames it when it is complete.
-func compressFile(ctx context.Context, raw io.Reader, dir string, name func(sha256 string) string) (out packedFile, err error) {
-	f, err := os.CreateTemp(dir, ".zst-*")
+// writeFunc writes the disk to the file, and the same bytes to sum.
+type writeFunc func(f *os.File, sum io.Writer, disk io.Reader) error
+
+// writeFile writes into a temporary file and renames it when it is complete.
+func writeFile(ctx context.Context, raw io.Reader, dir string, name func(sha256 string) string, write writeFunc) (out packedFile, err error) {
+	f, err := os.CreateTemp(dir, ".image-*")
 	if err != nil {
 		return out, err
 	}
@@ -168,9 +181,9 @@ func compressFile(ctx context.Context, raw io.Reader, dir string, name func(sha2
 		}
 	}()
 	sum := sha256.New()
-	err = compressTo(io.MultiWriter(f, sum), &contextReader{ctx, bufio.NewReaderSize(raw, 1<<20)})
+	err = write(f, sum, &contextReader{ctx, bufio.NewReaderSize(raw, 1<<20)})
 	if err == nil {
-		out.size, err = f.Seek(0, io.SeekCurrent)
+		out.size, err = f.Seek(0, io.SeekEnd)
 	}
 	if err == nil {
 		err = f.Chmod(0o644)
@@ -183,12 +196,38 @@ func compressFile(ctx context.Context, raw io.Reader, dir string, name func(sha2
 	return out, os.Rename(f.Name(), out.path)
 }
 
-func compressTo(w io.Writer, r io.Reader) error {
-	z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(zstdWindow),
+func writeSparse(f *os.File, sum io.Writer, disk io.Reader) error {
+	sparse := &sparseWriter{f: f}
+	_, err := io.CopyBuffer(io.MultiWriter(sparse, sum), disk, make([]byte, len(zeros)))
+	return errors.Join(err, f.Truncate(sparse.at))
+}
+
+// zeros are what a hole in a file reads as.
+var zeros [64 << 10]byte
+
+// sparseWriter leaves holes in a file in place of zeros. The file has no size of its own before it is truncated to at.
+type sparseWriter struct {
+	f  *os.File
+	at int64
+}
+
+// Write implements io.Writer.
+func (w *sparseWriter) Write(p []byte) (int, error) {
+	if len(p) > len(zeros) || !bytes.Equal(p, zeros[:len(p)]) {
+		if n, err := w.f.WriteAt(p, w.at); err != nil {
+			return n, err
+		}
+	}
+	w.at += int64(len(p))
+	return len(p), nil
+}
+
+func compressTo(f *os.File, sum io.Writer, disk io.Reader) error {
+	z, err := zstd.NewWriter(io.MultiWriter(f, sum), zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(zstdWindow),
 		zstd.WithEncoderConcurrency(zstdConcurrency), zstd.WithEncoderCRC(true))
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(z, r)
+	_, err = io.Copy(z, disk)
 	return errors.Join(err, z.Close())
 }

@@ -27,26 +27,48 @@ func convertCommand() *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:   "convert FILE -o FILE" + suffix,
-		Short: "Convert a disk image from qcow2 or raw to raw.zst",
+		Short: "Convert a disk image to raw.zst, or to raw for Ironic",
 		Long: `Writes the disk in FILE, an image in the format qcow2, raw, raw.gz, raw.xz or raw.zst, to a file
-in the format raw.zst, which servers install fastest, and prints its checksum for the OSImage.
+in the format raw.zst, which Ingot's agent installs fastest, and prints its checksum for the
+OSImage. With the ending .raw the file is the disk itself, for NodeProviders with spec.ironic or
+spec.metal3: Ironic's agent takes no raw.zst.
 
 Images that need another file (a backing file or an external data file), encrypted and damaged
 ones are refused.`,
-		Example: "  ingot image convert debian-13-genericcloud-amd64.qcow2 -o debian-13.raw.zst",
-		Args:    cobra.ExactArgs(1),
+		Example: "  ingot image convert debian-13-genericcloud-amd64.qcow2 -o debian-13.raw.zst\n" +
+			"  ingot image convert images/debian-kubernetes-1c7e.raw.zst -o images/debian-kubernetes-1c7e.raw",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !strings.HasSuffix(output, suffix) {
-				return cli.Usagef(cmd, "expected -o, the file to write, with the ending %s", suffix)
+			write := writers[endingOf(output)]
+			if write == nil {
+				return cli.Usagef(cmd, "expected -o, the file to write, with the ending %s or %s", suffix, rawSuffix)
 			}
-			return convert(cmd.Context(), args[0], output, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return convert(cmd.Context(), args[0], output, write, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	c.Flags().StringVarP(&output, "output", "o", "", "file to write")
 	return c
 }
 
-func convert(ctx context.Context, input, output string, stdout, stderr io.Writer) (err error) {
+// rawSuffix is the ending of the names of images that Ironic's agent installs.
+const rawSuffix = ".raw"
+
+type writeFunc func(ctx context.Context, disk io.Reader, path string) (pack.WrittenFile, error)
+
+// writers write the formats that convert writes, by the ending of the name.
+var writers = map[string]writeFunc{suffix: pack.Compress, rawSuffix: pack.WriteRaw}
+
+// endingOf returns the ending of a name that says a format; empty: it has none of them.
+func endingOf(name string) string {
+	for ending := range writers {
+		if strings.HasSuffix(name, ending) {
+			return ending
+		}
+	}
+	return ""
+}
+
+func convert(ctx context.Context, input, output string, write writeFunc, stdout, stderr io.Writer) (err error) {
 	f, err := os.Open(input)
 	if err != nil {
 		return err
@@ -61,7 +83,7 @@ func convert(ctx context.Context, input, output string, stdout, stderr io.Writer
 	if err != nil {
 		return fmt.Errorf("%s: %w", input, err)
 	}
-	out, err := pack.Compress(ctx, disk, output)
+	out, err := write(ctx, disk, output)
 	if err != nil {
 		return fmt.Errorf("%s: %w", input, err)
 	}
