@@ -17,9 +17,12 @@ func (c *converter) convertCluster(m offline.Manifest) {
 	}
 	kubeadm := map[string]any{}
 	conversion.CopyField(kubeadm, "endpoint", c.endpointOf(m, spec))
-	secret := m.Name() + "-kubeconfig"
-	c.AddFinding(m, "", conversion.RuleAdd, "Cluster API keeps an administrator's kubeconfig in the key value of Secret %s: make one with no more rights than nodes and drains need by `ingot tenant add`, whose key is kubeconfig", secret)
-	out := map[string]any{"kubeconfigSecretRef": map[string]any{"name": m.Name() + "-ingot"}, "join": map[string]any{"kubeadm": kubeadm}}
+	// Not the name that `ingot tenant add` gives: that is the name of Cluster API's own Secret.
+	secret := m.Name() + "-ingot"
+	c.AddFinding(m, "", conversion.RuleAdd, "Secret %s must have the cluster's kubeconfig in the key kubeconfig, best one with no more rights than nodes and drains need: kubectl -n %s create secret generic %s --from-file=kubeconfig=FILE. "+
+		"`ingot tenant add %s --join kubeadm --kubeconfig FILE` checks it; do not apply what that prints, because Cluster API keeps an administrator's kubeconfig in Secret %s-kubeconfig, whose name it gives",
+		secret, cmp.Or(m.Namespace(), "NAMESPACE"), secret, m.Name(), m.Name())
+	out := map[string]any{"kubeconfigSecretRef": map[string]any{"name": secret}, "join": map[string]any{"kubeadm": kubeadm}}
 	if domain := conversion.ValueAt[string](spec, "clusterNetwork", "serviceDomain"); domain != "cluster.local" {
 		conversion.CopyField(out, "clusterDomain", domain)
 	}
