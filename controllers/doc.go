@@ -41,6 +41,7 @@
 //	    cmd_ingot_manager["cmd/ingot-manager/..."]
 //	  end
 //	  subgraph decisions["decisions: pure functions"]
+//	    plan_bmcaddress["controllers/plan/bmcaddress"]
 //	    plan_bootca["controllers/plan/bootca"]
 //	    plan_bootnetwork["controllers/plan/bootnetwork"]
 //	    plan_contest["controllers/plan/contest"]
@@ -134,10 +135,11 @@
 //	  hardware_netboot --> hardware_agent & hardware_identity
 //	  hardware_redfish --> hardware & hardware_identity
 //	  hardwaredata --> plan_event & plan_inventory
-//	  host --> plan_bootca & plan_bootnetwork & plan_host & plan_sameserver & plan_verdict
+//	  host --> plan_bmcaddress & plan_bootca & plan_bootnetwork & plan_host & plan_sameserver & plan_verdict
 //	  inuse --> plan_event & plan_inuse
 //	  machine --> plan_join & plan_lifecycle & plan_placement & plan_quota & plan_rendering & plan_sameserver
 //	  nodepool --> plan_event & plan_join & plan_placement & plan_quota & plan_sameserver & plan_scaling
+//	  nodeprovider --> plan_event
 //	  nodequota --> plan_quota
 //	  nodetype --> plan_feasibility & plan_placement & plan_rendering & plan_revision & plan_rollout & plan_sameserver
 //	  plan_feasibility --> plan_providerkind

@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net"
 	"strings"
 	"sync"
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
-	"github.com/metal3-io/baremetal-operator/pkg/hardwareutils/bmc"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,13 +16,14 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/plan/bmcaddress"
 	plan "github.com/ingot-dev/ingot/controllers/plan/host"
 )
 
 // bmcEndpoint returns the address, the credentials and the trust of the host's BMC, and the resource version of the
 // credentials. What is missing is returned as a Problem.
 func (r *Reconciler) bmcEndpoint(ctx context.Context, provider *v1alpha1.NodeProvider, host *metal3.BareMetalHost) (hardware.Endpoint, string, *plan.Problem, error) {
-	endpoint, problem := parseAddress(host.Spec.BMC, provider.Spec.Ironic != nil)
+	endpoint, problem := parseAddress(host.Spec.BMC.Address, provider.Spec.Ironic != nil)
 	if problem != nil {
 		return endpoint, "", problem, nil
 	}
@@ -77,56 +76,17 @@ func (r *Reconciler) secret(ctx context.Context, namespace, name, reason string,
 	return values, secret.ResourceVersion, nil, nil
 }
 
-// redfishTypes are the types of BMC addresses that use Redfish over TLS.
-var redfishTypes = map[string]bool{
-	"redfish": true, "redfish+https": true, "redfish-virtualmedia": true, "redfish-virtualmedia+https": true,
-	"idrac-redfish": true, "idrac-redfish+https": true, "ilo5-redfish": true, "ilo5-redfish+https": true,
-}
-
-// parseAddress parses spec.bmc.address with Metal3's parser. A plain https URL counts as redfish. IPMI is for installers that speak it. The address may
-// contain a password, so no message quotes it.
-func parseAddress(details metal3.BMCDetails, hasIPMI bool) (hardware.Endpoint, *plan.Problem) {
+// parseAddress parses spec.bmc.address. It may contain a password, so no message quotes it.
+func parseAddress(address string, hasIPMI bool) (hardware.Endpoint, *plan.Problem) {
+	endpoint, err := bmcaddress.Parse(address, hasIPMI)
+	if err == nil {
+		return endpoint, nil
+	}
 	expected := "spec.bmc.address must be redfish://HOST/redfish/v1/Systems/ID, redfish-virtualmedia+https://... or https://..."
 	if hasIPMI {
 		expected = strings.Replace(expected, "or https://...", "https://... or ipmi://HOST[:PORT]", 1)
 	}
-	invalid := func(cause string) (hardware.Endpoint, *plan.Problem) {
-		return hardware.Endpoint{}, &plan.Problem{Reason: v1alpha1.ReasonBMCAddressInvalid, Message: expected + ": " + cause}
-	}
-	text := details.Address
-	if strings.HasPrefix(text, "https://") {
-		text = "redfish+" + text
-	}
-	if text == "" {
-		return invalid("it is empty")
-	}
-	access, err := bmc.NewAccessDetails(text, details.DisableCertificateVerification)
-	if err != nil {
-		return invalid("Metal3's parser does not know its scheme or host")
-	}
-	info := access.DriverInfo(bmc.Credentials{})
-	if hasIPMI && access.Type() == "ipmi" {
-		return ipmiEndpoint(info), nil
-	}
-	if access.Type() == "ipmi" {
-		return invalid("NodeProviders of kind redfish do not speak IPMI: give the address of the BMC's Redfish, or register the server in the host namespace of a NodeProvider with spec.ironic")
-	}
-	if !redfishTypes[access.Type()] {
-		return invalid(fmt.Sprintf("%s is not Redfish over TLS", access.Type()))
-	}
-	base, _ := info["redfish_address"].(string)
-	path, _ := info["redfish_system_id"].(string)
-	if base == "" || strings.HasSuffix(base, "://") {
-		return invalid("it names no host")
-	}
-	return hardware.Endpoint{Address: base, SystemPath: strings.TrimSuffix(path, "/")}, nil
-}
-
-// ipmiEndpoint returns the endpoint of an IPMI BMC from what Metal3's parser makes of its address.
-func ipmiEndpoint(info map[string]any) hardware.Endpoint {
-	host, _ := info["ipmi_address"].(string)
-	port, _ := info["ipmi_port"].(string)
-	return hardware.Endpoint{Address: "ipmi://" + net.JoinHostPort(host, port)}
+	return endpoint, &plan.Problem{Reason: v1alpha1.ReasonBMCAddressInvalid, Message: expected + ": " + err.Error()}
 }
 
 // secretCache keeps the credentials of BMCs for a short time, because a host is reconciled every few seconds while it is being

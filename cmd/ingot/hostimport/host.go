@@ -18,6 +18,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
+	"github.com/ingot-dev/ingot/controllers/plan/bmcaddress"
 	"github.com/ingot-dev/ingot/controllers/plan/sameserver"
 )
 
@@ -83,8 +84,11 @@ const providerRedfish = "redfish"
 // providerIronic is the kind of NodeProvider whose hosts may be nodes of Ironic already.
 const providerIronic = "ironic"
 
+// providerMetal3 is the kind of those whose hosts a baremetal-operator serves.
+const providerMetal3 = "metal3"
+
 // providers are the kinds of NodeProviders.
-var providers = []string{providerRedfish, providerIronic, "metal3"}
+var providers = []string{providerRedfish, providerIronic, providerMetal3}
 
 // tableChecker checks rows and remembers the values that must be unique.
 type tableChecker struct {
@@ -194,6 +198,10 @@ func readAddress(text, provider string) (address, problem string) {
 	}
 	if _, err := bmc.NewAccessDetails(text, false); err != nil {
 		return "", fmt.Sprintf("%s: Metal3 does not know the protocol %q, or there is no host in it", expected, parsed.Scheme)
+	}
+	// A baremetal-operator has drivers for more.
+	if _, err := bmcaddress.Parse(text, true); err != nil && provider != providerMetal3 {
+		return "", fmt.Sprintf("%s: %v", expected, err)
 	}
 	return text, ""
 }

@@ -179,6 +179,7 @@ func TestEveryWrongLineIsToldAndNothingIsPrinted(t *testing.T) {
 		}, ""},
 		{"a password in the address", header + strings.Replace(good, "10.0.0.11", "root:"+secret+"@10.0.0.11", 1), []string{":2: bmc address: it holds a user or a password"}, ""},
 		{"an unknown protocol", header + strings.Replace(good, "redfish://", "telnet://", 1), []string{`:2: bmc address: `, `protocol "telnet"`}, ""},
+		{"a protocol that Ironic gets no address of", header + strings.Replace(good, "redfish://", "irmc://", 1), []string{":2: bmc address: ", "irmc is not Redfish over TLS"}, "ironic"},
 		{"a directory", header + strings.Replace(good, "passwords/a", "passwords", 1), []string{`:2: password file "passwords": is a directory`}, ""},
 		{"an empty password", header + strings.Replace(good, "passwords/a", "empty", 1), []string{`:2: password file "empty": it is empty`}, ""},
 		{"a node of Ironic for Redfish", strings.TrimSpace(header) + ",ironic node\n" + strings.TrimSpace(good) + ",node-7\n", []string{`:2: ironic node "node-7": only NodeProviders of kind ironic`}, ""},
