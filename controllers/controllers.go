@@ -44,6 +44,8 @@ type Dependencies struct {
 	HTTP *http.Client
 	// CheckBoot asks the addresses of a boot service whether this installation's answers at them; see nodeprovider.Reconciler.
 	CheckBoot nodeprovider.CheckBoot
+	// CheckInstaller asks the service that installs the hosts of a NodeProvider.
+	CheckInstaller nodeprovider.CheckInstaller
 	// Clock tells the time.
 	Clock clock.PassiveClock
 	// Random is the source of bootstrap tokens: crypto/rand.Reader.
@@ -71,7 +73,7 @@ func Setup(mgr ctrl.Manager, d Dependencies) error {
 	}
 	for name, controller := range map[string]interface{ SetupWithManager(ctrl.Manager) error }{
 		"osimage":      &osimage.Reconciler{Client: c, Recorder: recorder("osimage"), HTTP: d.HTTP, Clock: d.Clock, Jitter: d.Jitter},
-		"nodeprovider": &nodeprovider.Reconciler{Client: c, Recorder: recorder("nodeprovider"), Clock: d.Clock, CheckBoot: d.CheckBoot},
+		"nodeprovider": &nodeprovider.Reconciler{Client: c, Recorder: recorder("nodeprovider"), Clock: d.Clock, CheckBoot: d.CheckBoot, CheckInstaller: d.CheckInstaller},
 		"nodetype":     &nodetype.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("nodetype"), Clock: d.Clock, Resolve: d.Resolve},
 		"nodepool":     &nodepool.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("nodepool"), Clock: d.Clock, Suffix: d.Suffix},
 		"nodequota":    &nodequota.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("nodequota"), Clock: d.Clock},

@@ -36,7 +36,7 @@ func TestSetupWithManagerReturnsAnErrorThatNamesTheMissingDependencies(t *testin
 		"nodepool":      {&nodepool.Reconciler{}, "Client APIReader Recorder Clock Suffix"},
 		"nodequota":     {&nodequota.Reconciler{}, "Client APIReader Recorder Clock"},
 		"entitlement":   {&entitlement.Reconciler{}, "Client Tenants Recorder Clock"},
-		"nodeprovider":  {&nodeprovider.Reconciler{}, "Client Recorder Clock CheckBoot"},
+		"nodeprovider":  {&nodeprovider.Reconciler{}, "Client Recorder Clock CheckBoot CheckInstaller"},
 		"nodetype":      {&nodetype.Reconciler{}, "Client APIReader Recorder Clock Resolve"},
 		"osimage":       {&osimage.Reconciler{}, "Client Recorder HTTP Clock Jitter"},
 		"rollout":       {&rollout.Reconciler{}, "Client APIReader Tenants Recorder Clock"},

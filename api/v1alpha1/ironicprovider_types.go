@@ -36,6 +36,11 @@ type IronicProvider struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self != 'ramdisk'",message="deployInterface must be one that writes disks, such as direct: an OSImage of the format live-iso selects ramdisk for its own installations"
 	DeployInterface string `json:"deployInterface,omitempty"`
+	// networkInterface of the nodes that Ingot creates, such as noop; absent: Ironic's default for the hardware type. Ingot attaches no ports of Neutron to nodes, so
+	// the interfaces flat and neutron need somebody who does.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	NetworkInterface string `json:"networkInterface,omitempty"`
 	// deployKernel is the URL of the kernel of Ironic's agent; absent: Ironic's own configuration has it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048

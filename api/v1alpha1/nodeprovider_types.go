@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NodeProvider's conditions: Ready and, with redfish, BootServiceReachable.
+// NodeProvider's conditions: Ready and, with redfish, BootServiceReachable or, with ironic, InstallerReachable.
 
 // ConditionBootServiceReachable of a NodeProvider with redfish: the manager has asked netboot.address, and this installation's boot service
 // answers. It is Unknown where the manager cannot reach the address, as where only the provisioning network can: that is a warning, and
@@ -23,6 +23,13 @@ const (
 	ReasonBootAddressWrong = "BootAddressWrong"
 )
 
+// ConditionInstallerReachable of a NodeProvider with ironic: Ironic answers, takes the login and speaks a version that Ingot knows. The reasons of False are
+// those of hosts, such as InstallerUnauthorized. Nothing waits for it: hosts report themselves what fails.
+const ConditionInstallerReachable = "InstallerReachable"
+
+// ReasonInstallerAnswers of NodeProvider's InstallerReachable condition: the message says with which version, and whether it shows any node to the login.
+const ReasonInstallerAnswers = "InstallerAnswers"
+
 // Reasons of NodeProvider's Ready condition. A NodeType that uses the NodeProvider has the same one.
 const (
 	// ReasonHostNamespaceNotFound: spec.hostNamespace does not exist.
@@ -31,6 +38,8 @@ const (
 	ReasonHostNamespaceTaken = "HostNamespaceTaken"
 	// ReasonHostNamespaceDenied: nobody has given Ingot its rights in the host namespace.
 	ReasonHostNamespaceDenied = "HostNamespaceDenied"
+	// ReasonManagerLimited: the manager has the rights for metal3 NodeProviders alone, and this is another one, whose hosts nobody would drive.
+	ReasonManagerLimited = "ManagerLimited"
 	// ReasonCABundleInvalid: no certificate of spec.redfish.netboot.caBundle can be read.
 	ReasonCABundleInvalid = "CABundleInvalid"
 	// ReasonCABundlePartlyInvalid: the NodeProvider is Ready, and one or more certificates of spec.redfish.netboot.caBundle cannot be read. The
@@ -303,7 +312,7 @@ type NodeProviderStatus struct {
 	// bootCheckedAddress is what it asked.
 	// +optional
 	BootCheckedAddress string `json:"bootCheckedAddress,omitempty"`
-	// conditions: Ready and, with redfish, BootServiceReachable.
+	// conditions: Ready and, with redfish, BootServiceReachable or, with ironic, InstallerReachable.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

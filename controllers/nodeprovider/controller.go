@@ -2,6 +2,7 @@ package nodeprovider
 
 import (
 	"context"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/event"
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
@@ -25,11 +27,16 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// CheckBoot asks the addresses of the boot service.
 	CheckBoot CheckBoot
+	// CheckInstaller asks the service that installs.
+	CheckInstaller CheckInstaller
 }
 
 // CheckBoot asks the addresses of a boot service whether this installation's boot service answers at them. Its errors are *hardware.Error: Conflict if
 // something else answers, and any other kind if nothing could be learned.
 type CheckBoot func(ctx context.Context, boot v1alpha1.NetbootSpec) error
+
+// CheckInstaller asks the service that installs the hosts of a NodeProvider, such as Ironic, and returns what it has found. Its errors are *hardware.Error with a reason.
+type CheckInstaller func(ctx context.Context, provider *v1alpha1.NodeProvider) (string, error)
 
 // workers is how many NodeProviders are reconciled at the same time. An address that does not answer occupies one for some seconds.
 const workers = 4
@@ -70,22 +77,31 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	after := obs.provider.DeepCopy()
 	outcome := report(after, found, r.Clock.Now())
-	if pause := r.checkBoot(ctx, after); pause > 0 && (found == nil || found.reason != v1alpha1.ReasonHostNamespaceDenied) {
-		outcome = step.Wait("the next question to the boot service's address", pause)
+	if pause := r.checkServices(ctx, after); pause > 0 && (found == nil || found.reason != v1alpha1.ReasonHostNamespaceDenied) {
+		outcome = step.Wait("the next question to its services", pause)
 	}
-	changes := step.ConditionEvents(obs.provider.Status.Conditions, after.Status.Conditions, "Claim", v1alpha1.ConditionReady)
-	changes = append(changes, step.ConditionEvents(obs.provider.Status.Conditions, after.Status.Conditions, "CheckBoot", v1alpha1.ConditionBootServiceReachable)...)
+	changes := append(step.ConditionEvents(obs.provider.Status.Conditions, after.Status.Conditions, "Claim", v1alpha1.ConditionReady), serviceEvents(obs.provider, after)...)
 	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, obs.provider, after, changes, outcome)
 }
 
-// checkKept goes on asking the boot address of a NodeProvider that is being deleted and is kept for the Machines of its hosts. Its condition Ready
+// checkServices asks what the NodeProvider's servers are installed by, and returns when that is due again; 0: never.
+func (r *Reconciler) checkServices(ctx context.Context, provider *v1alpha1.NodeProvider) time.Duration {
+	return max(r.checkBoot(ctx, provider), r.checkInstaller(ctx, provider)) // a NodeProvider has one of them
+}
+
+// serviceEvents returns the events about what checkServices has found.
+func serviceEvents(before, after *v1alpha1.NodeProvider) []event.Event {
+	return append(step.ConditionEvents(before.Status.Conditions, after.Status.Conditions, "CheckBoot", v1alpha1.ConditionBootServiceReachable),
+		step.ConditionEvents(before.Status.Conditions, after.Status.Conditions, "CheckInstaller", v1alpha1.ConditionInstallerReachable)...)
+}
+
+// checkKept goes on asking the services of a NodeProvider that is being deleted and is kept for the Machines of its hosts. Its condition Ready
 // belongs to the controller inuse. Without it: the address was wrong at the moment of the deletion, and its Machines wait for ever for a
 // condition that nobody corrects.
 func (r *Reconciler) checkKept(ctx context.Context, provider *v1alpha1.NodeProvider) (reconcile.Result, error) {
 	after, outcome := provider.DeepCopy(), step.Done()
-	if pause := r.checkBoot(ctx, after); pause > 0 {
-		outcome = step.Wait("the next question to the boot service's address", pause)
+	if pause := r.checkServices(ctx, after); pause > 0 {
+		outcome = step.Wait("the next question to its services", pause)
 	}
-	changes := step.ConditionEvents(provider.Status.Conditions, after.Status.Conditions, "CheckBoot", v1alpha1.ConditionBootServiceReachable)
-	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, provider, after, changes, outcome)
+	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, provider, after, serviceEvents(provider, after), outcome)
 }

@@ -25,6 +25,9 @@ func findProblem(obs observation) *problem {
 	case obs.foreignHost != "" && obs.provider.Spec.Metal3 == nil:
 		return &problem{v1alpha1.ReasonHostNamespaceTaken, fmt.Sprintf(
 			"BareMetalHost %s/%s carries the finalizer of a baremetal-operator, which serves this namespace: use a metal3 provider, or another namespace", namespace, obs.foreignHost)}
+	case obs.isLimited:
+		return &problem{v1alpha1.ReasonManagerLimited, fmt.Sprintf("the manager may create no HostRecord in namespace %s, so that nobody would drive its hosts: it was installed with config/metal3, which is for sites where every "+
+			"NodeProvider has spec.metal3. Install it without that component; where a baremetal-operator has brought Metal3's CRDs, without ../crd/metal3 too", namespace)}
 	}
 	return caBundleProblem(obs.provider)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,10 +44,24 @@ func (l limited) Patch(ctx context.Context, o client.Object, patch client.Patch,
 	return l.Client.Patch(ctx, o, patch, options...)
 }
 
+// reviewed is a client that asks for its rights as a user without any.
+type reviewed struct {
+	client.Client
+	nobody client.Client
+}
+
+func (r reviewed) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
+	if _, isReview := o.(*authorizationv1.SelfSubjectAccessReview); isReview {
+		return r.nobody.Create(ctx, o, options...)
+	}
+	return r.Client.Create(ctx, o, options...)
+}
+
 func run(t *testing.T, wrap func(client.Client) client.Client) (stop func()) {
 	t.Helper()
 	return server.Run(t, func(mgr ctrl.Manager) error {
-		return (&Reconciler{Client: wrap(mgr.GetClient()), Recorder: mgr.GetEventRecorder("nodeprovider"), Clock: clock.RealClock{}, CheckBoot: func(context.Context, v1alpha1.NetbootSpec) error { return nil }}).SetupWithManager(mgr)
+		return (&Reconciler{Client: wrap(mgr.GetClient()), Recorder: mgr.GetEventRecorder("nodeprovider"), Clock: clock.RealClock{}, CheckBoot: func(context.Context, v1alpha1.NetbootSpec) error { return nil },
+			CheckInstaller: func(context.Context, *v1alpha1.NodeProvider) (string, error) { return "", nil }}).SetupWithManager(mgr)
 	})
 }
 
@@ -149,17 +164,34 @@ func TestANamespaceThatABaremetalOperatorHasLeftIsClaimed(t *testing.T) {
 }
 
 func TestAClaimThatIsNotAllowedIsReportedAndHealsItself(t *testing.T) {
-	namespace := server.Namespace(t)
-	config := rest.CopyConfig(server.Config)
-	config.Impersonate.UserName = "nobody"
-	nobody, err := client.New(config, client.Options{Scheme: server.Scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	namespace, nobody := server.Namespace(t), newNobody(t)
 	stop := run(t, func(c client.Client) client.Client { return limited{c, nobody} })
 	server.Create(t, provider("denied-1", namespace))
 	await(t, "denied-1", v1alpha1.ReasonHostNamespaceDenied, "bind ClusterRole ingot-manager-hosts")
 	stop()
 	run(t, asItIs)
 	await(t, "denied-1", v1alpha1.ReasonReady, "")
+}
+
+// newNobody returns a client of a user without any right.
+func newNobody(t *testing.T) client.Client {
+	t.Helper()
+	config := rest.CopyConfig(server.Config)
+	config.Impersonate.UserName = "nobody"
+	nobody, err := client.New(config, client.Options{Scheme: server.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nobody
+}
+
+func TestAManagerThatMayDriveNoHostsSaysSo(t *testing.T) {
+	nobody := newNobody(t)
+	run(t, func(c client.Client) client.Client { return reviewed{c, nobody} })
+	server.Create(t, provider("limited-1", server.Namespace(t)))
+	await(t, "limited-1", v1alpha1.ReasonManagerLimited, "Install it without that component")
+	served := provider("limited-2", server.Namespace(t))
+	served.Spec.Redfish, served.Spec.Metal3 = nil, &v1alpha1.Metal3Provider{}
+	server.Create(t, served)
+	await(t, "limited-2", v1alpha1.ReasonReady, "")
 }

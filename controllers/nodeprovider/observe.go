@@ -6,7 +6,9 @@ import (
 	"slices"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -21,6 +23,8 @@ type observation struct {
 	namespace *corev1.Namespace
 	// foreignHost is the name of a host in it that a baremetal-operator serves; empty: there is none.
 	foreignHost string
+	// isLimited says that the manager may not create the HostRecords that the hosts need.
+	isLimited bool
 }
 
 // owner returns the name of the NodeProvider that has claimed the namespace.
@@ -52,7 +56,25 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observation, err
 	if i := slices.IndexFunc(hosts.Items, func(h metal3.BareMetalHost) bool { return isForeign(&h) }); i >= 0 {
 		obs.foreignHost = hosts.Items[i].Name
 	}
+	if provider.Spec.Metal3 == nil {
+		return obs, r.observeRights(ctx, &obs)
+	}
 	return obs, nil
+}
+
+// observeRights asks the API server what the manager may do in the host namespace. A cluster in which nobody may ask that counts as one that allows it.
+func (r *Reconciler) observeRights(ctx context.Context, obs *observation) error {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+		Namespace: obs.namespace.Name, Verb: "create", Group: v1alpha1.GroupVersion.Group, Resource: "hostrecords",
+	}}}
+	switch err := r.Client.Create(ctx, review); {
+	case apierrors.IsForbidden(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("ask whether the manager may create HostRecords in namespace %s: %w", obs.namespace.Name, err)
+	}
+	obs.isLimited = !review.Status.Allowed
+	return nil
 }
 
 // isForeign reports whether a baremetal-operator serves the host.

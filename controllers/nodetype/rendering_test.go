@@ -143,7 +143,8 @@ func TestARenderingOfANewerVersionIsNotGuessedAt(t *testing.T) {
 func runWith(t *testing.T, resolve presentation.Resolver) (stop func()) {
 	t.Helper()
 	return server.Run(t, func(mgr ctrl.Manager) error {
-		providers := &nodeprovider.Reconciler{Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("nodeprovider"), Clock: clock.RealClock{}, CheckBoot: func(context.Context, v1alpha1.NetbootSpec) error { return nil }}
+		providers := &nodeprovider.Reconciler{Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("nodeprovider"), Clock: clock.RealClock{}, CheckBoot: func(context.Context, v1alpha1.NetbootSpec) error { return nil },
+			CheckInstaller: func(context.Context, *v1alpha1.NodeProvider) (string, error) { return "", nil }}
 		nodeTypes := &Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("nodetype"), Clock: clock.RealClock{}, Resolve: resolve}
 		return errors.Join(providers.SetupWithManager(mgr), nodeTypes.SetupWithManager(mgr))
 	})

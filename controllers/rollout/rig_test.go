@@ -52,7 +52,8 @@ func manageAs(t *testing.T, resolve presentation.Resolver) (stop func()) {
 	return server.Run(t, func(mgr ctrl.Manager) error {
 		c, direct, real := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
 		for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
-			&nodeprovider.Reconciler{Client: c, Recorder: mgr.GetEventRecorder("nodeprovider"), Clock: real, CheckBoot: func(context.Context, v1alpha1.NetbootSpec) error { return nil }},
+			&nodeprovider.Reconciler{Client: c, Recorder: mgr.GetEventRecorder("nodeprovider"), Clock: real, CheckBoot: func(context.Context, v1alpha1.NetbootSpec) error { return nil },
+				CheckInstaller: func(context.Context, *v1alpha1.NodeProvider) (string, error) { return "", nil }},
 			&nodetype.Reconciler{Client: c, APIReader: direct, Recorder: mgr.GetEventRecorder("nodetype"), Clock: real, Resolve: resolve},
 			&nodepool.Reconciler{Client: c, APIReader: direct, Recorder: mgr.GetEventRecorder("nodepool"), Clock: real, Suffix: func() string { return rand.String(5) }},
 			&Reconciler{Client: c, APIReader: direct, Tenants: tenants, Recorder: mgr.GetEventRecorder("rollout"), Clock: real},

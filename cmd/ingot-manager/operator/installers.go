@@ -67,11 +67,20 @@ func (i *installers) of(provider *v1alpha1.NodeProvider) hardware.Installer {
 	return known.Installer
 }
 
+// check asks the Ironic of the NodeProvider.
+func (i *installers) check(ctx context.Context, provider *v1alpha1.NodeProvider) (string, error) {
+	known, isIronic := i.of(provider).(*ironic.Installer)
+	if !isIronic {
+		return "", nil
+	}
+	return known.Check(ctx)
+}
+
 func (i *installers) ironicOptions(provider *v1alpha1.NodeProvider) ironic.Options {
 	spec := provider.Spec.Ironic
 	options := ironic.Options{
 		Endpoint: spec.Endpoint, CABundle: []byte(spec.CABundle), HardwareType: spec.HardwareType, BootInterface: spec.BootInterface,
-		DeployInterface: spec.DeployInterface, DeployKernel: spec.DeployKernel, DeployRamdisk: spec.DeployRamdisk, BMCCAPath: spec.BMCCAPath,
+		DeployInterface: spec.DeployInterface, NetworkInterface: spec.NetworkInterface, DeployKernel: spec.DeployKernel, DeployRamdisk: spec.DeployRamdisk, BMCCAPath: spec.BMCCAPath,
 		Clock: i.clock, Timeouts: i.timeouts, ListAge: i.listAge, Log: i.log.With("provider", provider.Name),
 	}
 	if spec.CredentialsSecretRef != nil {

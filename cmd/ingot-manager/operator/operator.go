@@ -173,12 +173,13 @@ func addParts(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 		Scheme: mgr.GetScheme(), Log: mgr.GetLogger().WithName("tenants"), Timeout: s.Tenants.Timeout.Duration, QPS: s.Tenants.QPS, Burst: s.Tenants.Burst, Memory: s.Tenants.Memory.Value(),
 		TotalMemory: tenantaccess.TotalMemory(debug.SetMemoryLimit(-1)),
 	})
+	installers := newInstallers(mgr, s, direct.New(installerOptions(s, bmcs, store, boot, log)), log)
 	err = controllers.Setup(mgr, controllers.Dependencies{
-		Installers: newInstallers(mgr, s, direct.New(installerOptions(s, bmcs, store, boot, log)), log).of, ConfigDrives: store,
+		Installers: installers.of, ConfigDrives: store,
 		Tenants:   tenants,
 		HTTP:      &http.Client{Timeout: 30 * time.Second},
-		CheckBoot: checkBoot(key, tls),
-		Clock:     clock.RealClock{}, Random: rand.Reader, Jitter: mathrand.Float64, Suffix: func() string { return utilrand.String(5) },
+		CheckBoot: checkBoot(key, tls), CheckInstaller: installers.check,
+		Clock: clock.RealClock{}, Random: rand.Reader, Jitter: mathrand.Float64, Suffix: func() string { return utilrand.String(5) },
 		HostTimeouts: s.HostTimeouts(), MachineTimeouts: machineTimeouts(s), Workers: s.Concurrency, Resolve: resolve,
 	})
 	if err != nil {

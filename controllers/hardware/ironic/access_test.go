@@ -100,7 +100,13 @@ func TestIronicIsReachedAsTheSiteDemandsAndRejectsNothingForGood(t *testing.T) {
 	expectKind(t, err, hardware.Unreachable)
 	_, err = f.installer.Observe(t.Context(), f.host)
 	expectKind(t, err, hardware.Unauthorized)
+	if answer, err := f.installer.Check(t.Context()); hardware.ReasonOf(err) != hardware.ReasonInstallerUnauthorized || !strings.Contains(err.Error(), "correct the Secret") {
+		t.Errorf("seen %q, %v", answer, err)
+	}
 	credentials.Password = password
+	if answer, err := ironic.New(options).Check(t.Context()); err != nil || !strings.Contains(answer, "Ironic answers at "+entrance.URL) || !strings.Contains(answer, "it shows no nodes to this login") {
+		t.Errorf("seen %q, %v", answer, err)
+	}
 	agent := server.StartAgent(t, running.Endpoint, f.host.BootMAC, server.AgentOptions{Absent: true})
 	f.serveImage()
 	waiting := func(seen hardware.Observation) bool {
@@ -135,6 +141,9 @@ func TestIronicIsReachedAsTheSiteDemandsAndRejectsNothingForGood(t *testing.T) {
 		t.Errorf("%d calls for two nodes beside the list, expected at most %d each", calls, maxCalls)
 	}
 	other.expectSucceeded(1, other.install)
+	if answer, err := ironic.New(options).Check(t.Context()); err != nil || strings.Contains(answer, "no nodes") {
+		t.Errorf("with two nodes: %q, %v", answer, err)
+	}
 
 	keystone := newKeystone(t, entrance, "application", "application-secret")
 	credentials = ironic.Credentials{KeystoneURL: keystone, ApplicationID: "application", ApplicationSecret: "wrong-secret"}

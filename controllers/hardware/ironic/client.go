@@ -53,11 +53,14 @@ type client struct {
 // opConnect is what errors call the way to a service.
 const opConnect = "connect to Ironic"
 
+// opKeystone is what errors call the login at Keystone.
+const opKeystone = "log in to Keystone by an application credential"
+
 // credentialsNow returns the credentials as they are now.
 func (c *client) credentialsNow(ctx context.Context) (Credentials, error) {
 	credentials, err := c.options.Credentials(ctx)
 	if err != nil {
-		return Credentials{}, &hardware.Error{Kind: hardware.Unauthorized, Op: opConnect, Target: c.options.Endpoint, Err: err}
+		return Credentials{}, hardware.Errorf(hardware.Unauthorized, opConnect, c.options.Endpoint, "Ironic was not asked: correct the Secret of the NodeProvider's spec.ironic.credentialsSecretRef: %w", err)
 	}
 	return credentials, nil
 }
@@ -133,7 +136,7 @@ func logInToKeystone(ctx context.Context, endpoint string, credentials Credentia
 		ApplicationCredentialID: credentials.ApplicationID, ApplicationCredentialSecret: credentials.ApplicationSecret,
 	})
 	if err != nil {
-		return nil, asError(err, "log in to Keystone by an application credential", credentials.KeystoneURL)
+		return nil, asError(err, opKeystone, credentials.KeystoneURL)
 	}
 	return &gophercloud.ServiceClient{ProviderClient: provider, Endpoint: endpoint, Type: "baremetal"}, nil
 }

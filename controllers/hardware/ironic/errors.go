@@ -57,7 +57,7 @@ func asError(err error, op, target string) error {
 		return &hardware.Error{Kind: hardware.Unreachable, Op: op, Target: target, Err: errors.New(shorten(err.Error()))}
 	}
 	fault := faultOf(response.Body)
-	failed := hardware.Errorf(kindOf(response.Actual, fault), op, target, "the answer is %d: %s", response.Actual, shorten(fault))
+	failed := hardware.Errorf(kindOf(response.Actual, fault), op, target, "the answer is %d: %s%s", response.Actual, shorten(fault), loginAdvice(op, response.Actual, fault))
 	switch text := strings.ToLower(fault); {
 	case strings.Contains(text, limitText):
 		failed.Reason = hardware.ReasonInstallerFull
@@ -79,7 +79,23 @@ func asSecretError(err error, op, target string, secrets ...string) error {
 		return asError(err, op, target)
 	}
 	return hardware.Errorf(kindOf(response.Actual, fault), op, target,
-		"the answer is %d; its explanation may repeat a secret: look into the log of Ironic's API", response.Actual)
+		"the answer is %d; its explanation may repeat a secret: look into the log of Ironic's API%s", response.Actual, loginAdvice(op, response.Actual, fault))
+}
+
+// loginAdvice says after a refusal that follows from who asks what a person can do; empty: it is no such refusal.
+func loginAdvice(op string, status int, fault string) string {
+	switch {
+	case kindOf(status, fault) != hardware.Unauthorized:
+		return ""
+	case op == opKeystone:
+		return "; Keystone knows no such application credential, or it has ended: make a new one, and write it into the Secret of the NodeProvider's spec.ironic.credentialsSecretRef"
+	case status == http.StatusUnauthorized:
+		return "; Ironic takes no such login: correct the Secret of the NodeProvider's spec.ironic.credentialsSecretRef, which is read again within half a minute"
+	case fault == unexplained:
+		return "; what refuses it is Ironic's policy or a proxy before Ironic: see the log of Ironic's API for which"
+	default:
+		return "; Ironic knows the login, and its policy refuses this: have an administrator of Ironic give it the role for that, or make its project the owner of the node (baremetal node set --owner PROJECT NODE)"
+	}
 }
 
 // minRun is the length of a run of letters and digits in a secret from which on its occurrence in a text is no accident.

@@ -50,6 +50,46 @@ func TestEachRefusalHasTheKindThatSaysWhatTheCallerCanDo(t *testing.T) {
 	}
 }
 
+func TestARefusalOfALoginSaysWhoHasToDoWhat(t *testing.T) {
+	policy := refusal(http.StatusForbidden, "Access was denied to the following resource: baremetal:node:create")
+	for _, c := range []struct {
+		op   string
+		err  error
+		want string
+	}{
+		{"list nodes", refusal(http.StatusUnauthorized, "Incorrect username or password"), "correct the Secret"},
+		{opKeystone, refusal(http.StatusUnauthorized, "The request you have made requires authentication."), "make a new one"},
+		{"create node", policy, "an administrator of Ironic"},
+		{"create node", gophercloud.ErrUnexpectedResponseCode{Actual: http.StatusForbidden, Body: []byte("<html>no</html>")}, "a proxy before Ironic"},
+	} {
+		if got := asError(c.err, c.op, "hall/a").Error(); !strings.Contains(got, c.want) {
+			t.Errorf("%s: seen %q, expected %q in it", c.op, got, c.want)
+		}
+	}
+	if got := asSecretError(policy, "create node", "hall/a", "denied").Error(); !strings.Contains(got, "an administrator of Ironic") || strings.Contains(got, "denied to") {
+		t.Errorf("with a secret in the refusal: %s", got)
+	}
+	if got := asError(refusal(http.StatusConflict, "A node with name hall~a already exists."), "create node", "hall/a").Error(); strings.Contains(got, "Secret") {
+		t.Errorf("a refusal of the request: %s", got)
+	}
+}
+
+func TestAPortThatALoginDoesNotSeeIsToldFromANodeThatIsLocked(t *testing.T) {
+	host := hardware.Host{Name: "a", Namespace: "hall", BootMAC: "52:54:00:00:00:01"}
+	ours := node{uuid: "1", record: record{isCreated: true}}
+	taken := asError(refusal(http.StatusConflict, "A port with MAC address 52:54:00:00:00:01 already exists."), "create port", "hall/a")
+	if got := hiddenPort(taken, host, ours).Error(); !strings.Contains(got, "--owner") || !strings.Contains(got, "node delete 1") {
+		t.Errorf("seen %s", got)
+	}
+	locked := asError(refusal(http.StatusConflict, "Node 1 is locked by host c, please retry after the current operation is completed."), "create port", "hall/a")
+	if got := hiddenPort(locked, host, ours); got.Error() != locked.Error() {
+		t.Errorf("seen %s", got)
+	}
+	if got := hiddenPort(taken, host, node{uuid: "1"}); got.Error() != taken.Error() {
+		t.Errorf("the site's own node: seen %s", got)
+	}
+}
+
 func TestARefusalOfAProtectedNodeSaysHowThatIsLifted(t *testing.T) {
 	err := named(asError(refusal(http.StatusForbidden, "Node 1 is protected and cannot be undeployed, rebuilt or deleted"), "request deleted", "hall/a"))
 	if hardware.ReasonOf(err) != hardware.ReasonInstallerConflict || !strings.Contains(err.Error(), "baremetal node unset --protected") {

@@ -2,6 +2,7 @@ package ironic
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -37,6 +38,25 @@ type change struct {
 // nodeName returns the name of a node that is created for the host. No part of it can contain a tilde, and Ironic allows one.
 func nodeName(host hardware.Host) string { return host.Namespace + "~" + host.Name }
 
+// Check returns what Ironic answers: its address, the version that is spoken, and whether it shows nodes to the login. Nodes are read at most once in Options.ListAge.
+func (i *Installer) Check(ctx context.Context) (string, error) {
+	_, minor, err := i.client.open(ctx)
+	if err != nil {
+		return "", named(err)
+	}
+	l := &i.listing
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := i.renewList(ctx); err != nil {
+		return "", named(err)
+	}
+	answer := fmt.Sprintf("Ironic answers at %s with API version 1.%d", i.options.Endpoint, minor)
+	if l.names.isEmpty() {
+		answer += "; it shows no nodes to this login, which is right unless the site has its nodes there already: then their owner must be the project of the credentials"
+	}
+	return answer, nil
+}
+
 // find returns the node of the host as last read or changed, and whether it is being changed: the one with its record, else the one that has the name which the host's
 // node must have. Its uuid is empty when there is none.
 func (i *Installer) find(ctx context.Context, host hardware.Host) (n node, asked bool, err error) {
@@ -49,11 +69,8 @@ func (i *Installer) lookUp(ctx context.Context, host hardware.Host) (n node, ask
 	l := &i.listing
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := i.options.Clock()
-	if l.byHost == nil || now.Sub(l.read) >= i.options.ListAge {
-		if err := i.readListOnce(ctx, now); err != nil {
-			return node{}, false, err
-		}
+	if err := i.renewList(ctx); err != nil {
+		return node{}, false, err
 	}
 	if own, ok := l.own[host.UID]; ok {
 		return own.node, own.asked, l.names.conflict(own.node, host)
@@ -68,6 +85,15 @@ func (i *Installer) lookUp(ctx context.Context, host hardware.Host) (n node, ask
 	}
 	n, err = l.names.find(firstOf(host.InstallerNode, nodeName(host)), host)
 	return n, false, err
+}
+
+// renewList reads the list where that which is there is too old. The caller holds the lock.
+func (i *Installer) renewList(ctx context.Context) error {
+	now := i.options.Clock()
+	if i.listing.byHost != nil && now.Sub(i.listing.read) < i.options.ListAge {
+		return nil
+	}
+	return i.readListOnce(ctx, now)
 }
 
 // readListOnce reads the list, or returns the failure of a read with the same credentials that has just ended. Without it: Ironic accepts connections and answers nothing, a thousand

@@ -21,6 +21,8 @@ func newNames(count int) names {
 	return names{exact: make(map[string]node, 2*count), folded: make(map[string][]node, count)}
 }
 
+func (l names) isEmpty() bool { return len(l.exact) == 0 }
+
 func (l names) add(n node) {
 	l.exact[strings.ToLower(n.uuid)] = n
 	if n.name == "" {

@@ -21,8 +21,8 @@ type Options struct {
 	CABundle []byte
 	// HardwareType is Ironic's driver of the nodes that are created; empty: redfish or ipmi, by the scheme of the BMC's address.
 	HardwareType string
-	// BootInterface and DeployInterface of the nodes that are created; empty: Ironic's default for the hardware type.
-	BootInterface, DeployInterface string
+	// BootInterface, DeployInterface and NetworkInterface of the nodes that are created; empty: Ironic's default for the hardware type.
+	BootInterface, DeployInterface, NetworkInterface string
 	// DeployKernel and DeployRamdisk are the URLs of Ironic's agent; empty: Ironic's own configuration has them.
 	DeployKernel, DeployRamdisk string
 	// BMCCAPath is the file or directory, on the machines of the conductors, with the certificates that verify BMCs; empty: the roots of those machines.

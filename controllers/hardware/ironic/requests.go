@@ -87,7 +87,8 @@ func (i *Installer) create(ctx context.Context, service *gophercloud.ServiceClie
 	}
 	created, err := nodes.Create(ctx, service, createOptions{instance: instance, CreateOpts: nodes.CreateOpts{
 		Name: nodeName(c.host), Driver: driver.name, DriverInfo: info, Extra: extra,
-		BootInterface: i.options.BootInterface, DeployInterface: i.options.DeployInterface, AutomatedClean: &off,
+		BootInterface: i.options.BootInterface, DeployInterface: i.options.DeployInterface,
+		NetworkInterface: i.options.NetworkInterface, AutomatedClean: &off,
 	}}).Extract()
 	if err != nil {
 		return i.failed(asSecretError(err, "create node", c.host.String(), driver.secrets()...))
@@ -195,7 +196,7 @@ func (i *Installer) manage(ctx context.Context, c call, n node) error {
 			return findErr
 		}
 		if owner == "" {
-			return i.failed(asError(err, "create port", c.host.String())) // no port has the address: the node is locked
+			return i.failed(hiddenPort(asError(err, "create port", c.host.String()), c.host, n)) // no port has the address that this login may see
 		}
 		if owner != n.uuid {
 			return hardware.Errorf(hardware.Conflict, "create port", c.host.String(),
@@ -203,6 +204,20 @@ func (i *Installer) manage(ctx context.Context, c call, n node) error {
 		}
 	}
 	return i.requestState(ctx, c, n, nodes.TargetManage, nil)
+}
+
+// takenText is in Ironic's refusal of a port whose MAC address another port has.
+const takenText = "already exists"
+
+// hiddenPort returns what the refusal of a port means where another port has the address and this login does not see it: the server has a node already, which is another
+// project's. Any other refusal stays as it is: the node is locked.
+func hiddenPort(err error, host hardware.Host, n node) error {
+	if !n.record.isCreated || !strings.Contains(err.Error(), takenText) {
+		return err
+	}
+	return hardware.Errorf(hardware.Conflict, "create port", host.String(), "Ironic says that a port has the boot MAC address %s, and does not show it to these credentials, so that the server has another node there: "+
+		"have an administrator of Ironic make the project of the credentials the owner of that node (baremetal node set --owner PROJECT NODE), and delete the node that Ingot has created (baremetal node delete %s)",
+		host.BootMAC, n.uuid)
 }
 
 // forget removes the host from the node, which is free or somebody else's: its server can be registered under another UID. What says that this package has created it stays.

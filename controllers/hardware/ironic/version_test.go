@@ -47,6 +47,16 @@ func TestEveryVersionOfIronicWorksOrIsRefusedByName(t *testing.T) {
 			f.until("connected", func() bool { _, err := f.installer.Observe(t.Context(), f.host); return err == nil })
 			f.expectSucceeded(1, f.install)
 		})
+		t.Run("a node is created with the interfaces that the provider names", func(t *testing.T) {
+			t.Parallel()
+			for _, options := range []ironic.Options{{BootInterface: "none-such"}, {DeployInterface: "none-such"}, {NetworkInterface: "none-such"}} {
+				options.Endpoint = running.Endpoint
+				err := newFixture(t, options).inspect(attemptOf(1))
+				if hardware.ReasonOf(err) != hardware.ReasonInstallerInvalid || !strings.Contains(err.Error(), "none-such") {
+					t.Errorf("%+v: expected a refusal of the interface, seen %v", options, err)
+				}
+			}
+		})
 		for minor, threads := range map[int]int{56: 4, 60: 4, inventoryMinor: 8, latestMinor: 8} {
 			t.Run("a node is inspected and installed by version 1."+strconv.Itoa(minor), func(t *testing.T) {
 				t.Parallel()
