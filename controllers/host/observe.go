@@ -265,11 +265,8 @@ func (r *Reconciler) recentRefusal(host *metal3.BareMetalHost, record *v1alpha1.
 // bmcProblem returns what an operator has to do about a failure of the BMC.
 func bmcProblem(host *metal3.BareMetalHost, err error) *plan.Problem {
 	message := err.Error()
-	switch plan.ErrorReasonText(err) {
-	case v1alpha1.ReasonBMCUnauthorized:
+	if plan.ErrorReasonText(err) == v1alpha1.ReasonBMCUnauthorized {
 		message = fmt.Sprintf("the BMC refuses username and password of Secret %s: correct them, they are read again at every step (%v)", host.Spec.BMC.CredentialsName, err)
-	case v1alpha1.ReasonInstallerUnauthorized:
-		message = fmt.Sprintf("Ironic refuses the credentials of the NodeProvider's spec.ironic.credentialsSecretRef: correct the Secret, it is read again at every step (%v)", err)
 	}
 	problem := plan.NewProblem(err, message)
 	return &problem

@@ -214,7 +214,7 @@ func withoutCredentials(address string) string {
 
 func unreachableProblem(address string, err error) *problem {
 	if isUnknownAuthority(err) {
-		return &problem{v1alpha1.ReasonImageCertificateUntrusted, fmt.Sprintf("%s: %v: the manager does not know who signed the certificate: give its CA in the NodeProvider's spec.redfish.netboot.caBundle", withoutCredentials(address), err)}
+		return &problem{v1alpha1.ReasonImageCertificateUntrusted, fmt.Sprintf("%s: %v: the manager does not know who signed the certificate: give its CA in the NodeProvider's spec.redfish.netboot.caBundle or, where Ironic installs, write the digest itself into spec.checksum (sha256:HEX), which needs no reading, and put the CA into the ramdisk of Ironic's agent", withoutCredentials(address), err)}
 	}
 	if isCertificateError(err) {
 		return &problem{v1alpha1.ReasonImageCertificateInvalid, fmt.Sprintf("%s: %v: the agent that installs does not trust it either: correct the certificate of that server", withoutCredentials(address), err)}

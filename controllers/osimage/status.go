@@ -72,7 +72,7 @@ func reachability(obs observation, now time.Time) (status metav1.ConditionStatus
 		return metav1.ConditionFalse, obs.problem.reason, obs.problem.message
 	case obs.untrusted != "":
 		return metav1.ConditionUnknown, v1alpha1.ReasonImageCertificateUntrusted, "the manager does not know who signed the certificate of that server, and cannot see what the installer's image trusts: " +
-			obs.untrusted + ": give its CA in the NodeProvider's spec.redfish.netboot.caBundle, which both then trust"
+			obs.untrusted + ": give its CA in the NodeProvider's spec.redfish.netboot.caBundle, which both then trust; where Ironic installs (spec.ironic, spec.metal3), the ramdisk of its agent must have that CA"
 	case obs.unconfirmed != "":
 		return metav1.ConditionUnknown, v1alpha1.ReasonImageUnconfirmed, "the manager reaches no server there, which may be right if only the provisioning network does: " + obs.unconfirmed + ": see that servers reach it"
 	}

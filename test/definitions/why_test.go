@@ -127,7 +127,7 @@ func testWhyElsewhere(t *testing.T, cluster *rest.Config, admin client.Client) {
 	ctx := t.Context()
 	providers := map[string]v1alpha1.NodeProviderSpec{
 		"Ironic keeps the log of its ramdisk": {HostNamespace: "why-else-metal3", Metal3: &v1alpha1.Metal3Provider{}},
-		"openstack baremetal node show why-else-ironic~why-else-ironic-1": {
+		"openstack baremetal node show --instance $(kubectl get bmh -n why-else-ironic why-else-ironic-1 -o jsonpath={.metadata.uid})": {
 			HostNamespace: "why-else-ironic", Ironic: &v1alpha1.IronicProvider{Endpoint: "https://ironic.example.com", HardwareType: "redfish", DeployInterface: "direct"},
 		},
 	}

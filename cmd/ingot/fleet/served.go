@@ -78,8 +78,8 @@ var servedErrorSteps = map[metal3.ErrorType]string{
 	metal3.RegistrationError:            "look at HOST's BMC: its network, its address in spec.bmc, and the Secret with its credentials; its baremetal-operator tries again by itself",
 	metal3.ProvisionedRegistrationError: "look at HOST's BMC: its network, its address in spec.bmc, and the Secret with its credentials; its baremetal-operator tries again by itself, and the server runs on",
 	metal3.PowerManagementError:         "look at HOST's BMC: it does not change the power of the server; its baremetal-operator tries again by itself",
-	metal3.ProvisioningError: "see what Ironic says (" + describeHost + "), and correct the server, or name a corrected OSImage in the NodeType: the baremetal-operator tries some times and then leaves the host available " +
-		"with this error, until another image or no image is asked for",
+	metal3.ProvisioningError: "see what Ironic says (" + describeHost + "), and correct the server, or name a corrected OSImage in the NodeType: releases of the baremetal-operator from August 2026 on try five times and then leave " +
+		"the host available with this error, until another image or no image is asked for; earlier ones try for ever",
 	metal3.InspectionError:  "correct what the inspection reports (" + describeHost + "); the baremetal-operator tries again by itself",
 	metal3.PreparationError: "correct spec.raid or spec.firmware of HOST, or its HostFirmwareSettings; the baremetal-operator tries again by itself",
 	metal3.ServicingError:   "correct the HostFirmwareSettings or HostFirmwareComponents of HOST; the baremetal-operator tries again by itself",
@@ -89,6 +89,8 @@ var servedErrorSteps = map[metal3.ErrorType]string{
 // servedReasonSteps take the place of nextSteps for a host that a baremetal-operator serves.
 var servedReasonSteps = map[string]string{
 	v1alpha1.ReasonProvisioningTimedOut: "see at what its baremetal-operator is (" + describeHost + "), the node of HOST in Ironic and the log of its ramdisk, or the console of HOST",
+	v1alpha1.ReasonSameServer: "two hosts are one server, and what runs there keeps running: find the host that is wrong, not the one that has this Machine (ingot hosts names both), annotate it with " + metal3.DetachedAnnotation +
+		", wait until its status.operationalStatus is detached, and delete it: its baremetal-operator powers off what is deleted otherwise",
 	v1alpha1.ReasonEraseFailed: "the host stays out of the pool until its baremetal-operator has cleaned it, which it tries again by itself: " + describeHost +
 		" says what failed. Look at the node of HOST in Ironic, and at its disks",
 }
@@ -107,8 +109,11 @@ func (d Diagnosis) servedStep() string {
 
 // ironicSteps take the place of nextSteps for a host of an ironic NodeProvider, whose agent is Ironic's.
 var ironicSteps = map[string]string{
-	v1alpha1.ReasonProvisioningTimedOut: "look at the node of HOST in Ironic (openstack baremetal node show NAMESPACE~HOST) and at the console of HOST; the step that it stopped at is in the condition's message",
+	v1alpha1.ReasonProvisioningTimedOut: "look at the node of HOST in Ironic (" + showNode + ") and at the console of HOST; the step that it stopped at is in the condition's message",
 }
+
+// showNode is the command that shows the node of a host in Ironic, whatever its name there is: it is reserved by the UID of the host.
+const showNode = "openstack baremetal node show --instance $(kubectl get bmh -n NAMESPACE HOST -o jsonpath={.metadata.uid})"
 
 // ironicStep is what a person can do where Ironic installs the Machine's host; empty: as for every other host.
 func (d Diagnosis) ironicStep() string {
@@ -130,7 +135,8 @@ func logElsewhere(host types.NamespacedName, kind providerkind.Kind) string {
 	case providerkind.Metal3.Name:
 		return fmt.Sprintf("there is no log of host %s: its baremetal-operator has Ironic install it. kubectl describe bmh -n %s %s says what happened, and Ironic keeps the log of its ramdisk", host, host.Namespace, host.Name)
 	case providerkind.Ironic.Name:
-		return fmt.Sprintf("there is no log of host %s: Ironic installs it, and keeps the log of its ramdisk. The node is openstack baremetal node show %s~%s", host, host.Namespace, host.Name)
+		node := strings.NewReplacer("NAMESPACE", host.Namespace, "HOST", host.Name).Replace(showNode)
+		return fmt.Sprintf("there is no log of host %s: Ironic installs it, and keeps the log of its ramdisk. Its node: %s", host, node)
 	}
 	return ""
 }

@@ -153,7 +153,7 @@ func TestAdviceAboutAHostOfIronicNamesItsNode(t *testing.T) {
 		t.Errorf("without a known provider:\n%s", d.text())
 	}
 	d.setProvider(providerkind.Ironic)
-	if !strings.Contains(d.Next, "openstack baremetal node show metal~server-04") || strings.Contains(d.text(), "--log") {
+	if !strings.Contains(d.Next, "openstack baremetal node show --instance $(kubectl get bmh -n metal server-04 -o jsonpath={.metadata.uid})") || strings.Contains(d.text(), "--log") {
 		t.Errorf("with Ironic:\n%s", d.text())
 	}
 }

@@ -42,7 +42,7 @@
 // and an installation makes that before the node is available. A node with another instance_uuid is somebody else's at every time: nothing is requested of it, and Observe says whose
 // it is. A node that a version before this rule has installed has none until its next attempt.
 //
-// Between a tear down and the request to make the node manageable again it is available and not reserved, for as long as two looks at it are apart.
+// Between a tear down and the request to make the node manageable again it is available and not reserved, for as long as two looks at it are apart. The flag retired does not help: it keeps only a node that is cleaned automatically from being available.
 //
 // # Reading
 //
