@@ -56,7 +56,7 @@ func Plan(s State, users *v1alpha1.UsedBy) Action {
 // advice says how the users of a kind are ended.
 var advice = map[string]string{
 	NodeType:     "delete the NodePools and Machines that name it",
-	NodeProvider: "delete the NodeTypes that name it, and the BareMetalHosts in its host namespace",
+	NodeProvider: "delete the NodeTypes that name it, the Machines on its hosts and, unless a baremetal-operator serves these (spec.metal3), the BareMetalHosts in its host namespace",
 	OSImage:      "give the NodeTypes another osImageRef, and let their Rollouts end",
 	Revision:     "give the NodeType another specification, and let its Rollout end",
 	Rendering:    "ingot rollout refresh moves the Machines to another rendering",
