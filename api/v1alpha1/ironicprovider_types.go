@@ -8,6 +8,7 @@ type IronicProvider struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('http://') || self.startsWith('https://')",message="endpoint must begin with http:// or https://"
+	// +kubebuilder:validation:XValidation:rule="!self.contains('@')",message="endpoint must have no user and no password, which everybody who may read NodeProviders would see: put them into the Secret of credentialsSecretRef"
 	Endpoint string `json:"endpoint"`
 	// credentialsSecretRef names a Secret in hostNamespace; absent: Ironic asks for no authentication. The Secret has username and password, for HTTP basic
 	// authentication, or with keystoneURL applicationCredentialID and applicationCredentialSecret. It is read again at least every half minute.
@@ -17,6 +18,7 @@ type IronicProvider struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('http://') || self.startsWith('https://')",message="keystoneURL must begin with http:// or https://"
+	// +kubebuilder:validation:XValidation:rule="!self.contains('@')",message="keystoneURL must have no user and no password"
 	KeystoneURL string `json:"keystoneURL,omitempty"`
 	// caBundle has certificates in PEM that verify Ironic and Keystone; absent: the system's roots.
 	// +optional

@@ -3,6 +3,7 @@ package hardware
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 )
 
@@ -95,4 +96,12 @@ func NotBeforeOf(err error) time.Time {
 		return e.NotBefore
 	}
 	return time.Time{}
+}
+
+// numbers are the parts of a message that differ between two answers to the same request: times, identifiers and counts.
+var numbers = regexp.MustCompile(`[0-9a-fA-F-]*[0-9][0-9a-fA-F:.-]*`)
+
+// IsSameText reports whether two messages differ in nothing but numbers and identifiers, as those of two requests that fail for the same reason do.
+func IsSameText(a, b string) bool {
+	return numbers.ReplaceAllString(a, "#") == numbers.ReplaceAllString(b, "#")
 }

@@ -2,7 +2,6 @@ package nodeprovider
 
 import (
 	"context"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
@@ -29,6 +28,8 @@ type Reconciler struct {
 	CheckBoot CheckBoot
 	// CheckInstaller asks the service that installs.
 	CheckInstaller CheckInstaller
+
+	asked questions
 }
 
 // CheckBoot asks the addresses of a boot service whether this installation's boot service answers at them. Its errors are *hardware.Error: Conflict if
@@ -77,31 +78,27 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	after := obs.provider.DeepCopy()
 	outcome := report(after, found, r.Clock.Now())
-	if pause := r.checkServices(ctx, after); pause > 0 && (found == nil || found.reason != v1alpha1.ReasonHostNamespaceDenied) {
+	// A NodeProvider has one of these services.
+	if pause := max(r.checkBoot(ctx, after), r.checkInstaller(ctx, after, found == nil)); pause > 0 && (found == nil || !found.isOfRights()) {
 		outcome = step.Wait("the next question to its services", pause)
 	}
 	changes := append(step.ConditionEvents(obs.provider.Status.Conditions, after.Status.Conditions, "Claim", v1alpha1.ConditionReady), serviceEvents(obs.provider, after)...)
 	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, obs.provider, after, changes, outcome)
 }
 
-// checkServices asks what the NodeProvider's servers are installed by, and returns when that is due again; 0: never.
-func (r *Reconciler) checkServices(ctx context.Context, provider *v1alpha1.NodeProvider) time.Duration {
-	return max(r.checkBoot(ctx, provider), r.checkInstaller(ctx, provider)) // a NodeProvider has one of them
-}
-
-// serviceEvents returns the events about what checkServices has found.
+// serviceEvents returns the events about what the services of a NodeProvider answer.
 func serviceEvents(before, after *v1alpha1.NodeProvider) []event.Event {
 	return append(step.ConditionEvents(before.Status.Conditions, after.Status.Conditions, "CheckBoot", v1alpha1.ConditionBootServiceReachable),
 		step.ConditionEvents(before.Status.Conditions, after.Status.Conditions, "CheckInstaller", v1alpha1.ConditionInstallerReachable)...)
 }
 
-// checkKept goes on asking the services of a NodeProvider that is being deleted and is kept for the Machines of its hosts. Its condition Ready
+// checkKept goes on asking the boot address of a NodeProvider that is being deleted and is kept for the Machines of its hosts. Its condition Ready
 // belongs to the controller inuse. Without it: the address was wrong at the moment of the deletion, and its Machines wait for ever for a
 // condition that nobody corrects.
 func (r *Reconciler) checkKept(ctx context.Context, provider *v1alpha1.NodeProvider) (reconcile.Result, error) {
 	after, outcome := provider.DeepCopy(), step.Done()
-	if pause := r.checkServices(ctx, after); pause > 0 {
-		outcome = step.Wait("the next question to its services", pause)
+	if pause := r.checkBoot(ctx, after); pause > 0 {
+		outcome = step.Wait("the next question to the boot service's address", pause)
 	}
 	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, provider, after, serviceEvents(provider, after), outcome)
 }

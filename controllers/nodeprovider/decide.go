@@ -12,8 +12,13 @@ type problem struct {
 	message string
 }
 
-// findProblem returns why the host namespace cannot be the provider's; nil: it is, or it can be claimed. Two controllers that drive the same
-// BMCs would undo each other's actions.
+// isOfRights reports whether the problem ends when an administrator gives the manager rights, which are not watched.
+func (p *problem) isOfRights() bool {
+	return p.reason == v1alpha1.ReasonHostNamespaceDenied || p.reason == v1alpha1.ReasonManagerLimited
+}
+
+// findProblem returns why the host namespace cannot be the provider's, or why nobody would drive its hosts; nil: the namespace is the provider's, or it can be claimed.
+// Two controllers that drive the same BMCs would undo each other's actions.
 func findProblem(obs observation) *problem {
 	namespace, name := obs.provider.Spec.HostNamespace, obs.provider.Name
 	switch {
@@ -26,7 +31,7 @@ func findProblem(obs observation) *problem {
 		return &problem{v1alpha1.ReasonHostNamespaceTaken, fmt.Sprintf(
 			"BareMetalHost %s/%s carries the finalizer of a baremetal-operator, which serves this namespace: use a metal3 provider, or another namespace", namespace, obs.foreignHost)}
 	case obs.isLimited:
-		return &problem{v1alpha1.ReasonManagerLimited, fmt.Sprintf("the manager may create no HostRecord in namespace %s, so that nobody would drive its hosts: it was installed with config/metal3, which is for sites where every "+
+		return &problem{v1alpha1.ReasonManagerLimited, fmt.Sprintf("the manager may create no HostRecord in namespace %s, so that nobody would drive its hosts: it has the rights of config/metal3, which is for sites where every "+
 			"NodeProvider has spec.metal3. Install it without that component; where a baremetal-operator has brought Metal3's CRDs, without ../crd/metal3 too", namespace)}
 	}
 	return caBundleProblem(obs.provider)

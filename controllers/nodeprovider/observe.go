@@ -9,6 +9,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -56,13 +57,18 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observation, err
 	if i := slices.IndexFunc(hosts.Items, func(h metal3.BareMetalHost) bool { return isForeign(&h) }); i >= 0 {
 		obs.foreignHost = hosts.Items[i].Name
 	}
-	if provider.Spec.Metal3 == nil {
+	if provider.Spec.Metal3 == nil && !isReady(provider) {
 		return obs, r.observeRights(ctx, &obs)
 	}
 	return obs, nil
 }
 
-// observeRights asks the API server what the manager may do in the host namespace. A cluster in which nobody may ask that counts as one that allows it.
+// isReady reports whether the present specification was found to be ready. Its rights are not asked for again: every host that is created starts a reconcile.
+func isReady(provider *v1alpha1.NodeProvider) bool {
+	return provider.Status.ObservedGeneration == provider.Generation && meta.IsStatusConditionTrue(provider.Status.Conditions, v1alpha1.ConditionReady)
+}
+
+// observeRights asks the API server what the manager may do in the host namespace. Where nobody may ask that, or the API server cannot tell, it counts as allowed.
 func (r *Reconciler) observeRights(ctx context.Context, obs *observation) error {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 		Namespace: obs.namespace.Name, Verb: "create", Group: v1alpha1.GroupVersion.Group, Resource: "hostrecords",
@@ -73,7 +79,7 @@ func (r *Reconciler) observeRights(ctx context.Context, obs *observation) error 
 	case err != nil:
 		return fmt.Errorf("ask whether the manager may create HostRecords in namespace %s: %w", obs.namespace.Name, err)
 	}
-	obs.isLimited = !review.Status.Allowed
+	obs.isLimited = !review.Status.Allowed && review.Status.EvaluationError == ""
 	return nil
 }
 

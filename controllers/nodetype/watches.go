@@ -31,7 +31,7 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 		Watches(&v1alpha1.NodeTypeRendering{}, r.enqueueSoon(isAny), builder.WithPredicates(unlessCounted)).
 		Owns(&v1alpha1.Rollout{}, builder.WithPredicates(phaseChanged)).
 		Watches(&v1alpha1.OSImage{}, r.enqueueSoon(hasImage)).
-		Watches(&v1alpha1.NodeProvider{}, r.enqueueSoon(hasProvider)).
+		Watches(&v1alpha1.NodeProvider{}, r.enqueueSoon(hasProvider), builder.WithPredicates(providerChanged)).
 		Watches(&v1alpha1.Machine{}, r.enqueueLater(hasMachine)).
 		Watches(&metal3.BareMetalHost{}, r.enqueueLater(isAny)).
 		Watches(&v1alpha1.HostRecord{}, r.enqueueLater(isAny)).
@@ -42,6 +42,12 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 // to be created.
 var revisionsChanged = step.OnUpdate(func(before, after *v1alpha1.NodeType) bool {
 	return before.Status.Stable() != after.Status.Stable() || before.Status.Target() != after.Status.Target()
+})
+
+// providerChanged leaves out the updates of the status of a NodeProvider of which a NodeType tells nothing: when its services were asked, and by whom it is used.
+var providerChanged = step.OnUpdate(func(before, after *v1alpha1.NodeProvider) bool {
+	return before.Generation != after.Generation || step.HasOtherProtection(before, after) || before.BootProblem() != after.BootProblem() ||
+		step.NotReadyReason(before.Status.Conditions) != step.NotReadyReason(after.Status.Conditions)
 })
 
 // unlessCounted leaves out the updates of the status of a revision or a rendering: it has nothing but the count of its users.

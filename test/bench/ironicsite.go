@@ -16,7 +16,6 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
 	"github.com/ingot-dev/ingot/config"
-	"github.com/ingot-dev/ingot/controllers/host"
 	"github.com/ingot-dev/ingot/test/bench/ironicloop"
 	"github.com/ingot-dev/ingot/test/environment"
 	ironicserver "github.com/ingot-dev/ingot/test/ironic"
@@ -84,7 +83,6 @@ func (c *comparison) startIronic(ctx context.Context) error {
 	// Servers boot nothing of the manager's.
 	c.env.ChangeSettings = func(s *settings.Settings) {
 		s.Boot.Address, s.Boot.URL, s.Boot.TLS.Address = "0", "", "0"
-		s.Concurrency = host.DefaultWorkers // the bare loop has as many nodes under way, and no Machines
 	}
 	c.env.BootAddress, err = loopback.FreeAddress()
 	return err

@@ -58,7 +58,8 @@ func testInUse(t *testing.T, cluster *rest.Config, admin client.Client, scheme *
 		{APIGroup: rbacv1.GroupName, Kind: "User", Name: garbageCollector}, {APIGroup: rbacv1.GroupName, Kind: "User", Name: managerUser},
 	}}
 	nodeType, provider, osImage, revision, rendering := dependencies()
-	for _, o := range []client.Object{remover, binding, nodeType, provider, osImage, revision, rendering} {
+	served := &v1alpha1.NodeProvider{ObjectMeta: metav1.ObjectMeta{Name: "kept-by-metal3"}, Spec: v1alpha1.NodeProviderSpec{HostNamespace: "kept-by-metal3", Metal3: &v1alpha1.Metal3Provider{}}}
+	for _, o := range []client.Object{remover, binding, nodeType, provider, served, osImage, revision, rendering} {
 		if err := admin.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
@@ -72,6 +73,7 @@ func testInUse(t *testing.T, cluster *rest.Config, admin client.Client, scheme *
 	}{
 		{"NodeType", nodeType, "delete the NodePools and Machines that name it first", &v1alpha1.NodeType{}},
 		{"NodeProvider", provider, "nobody else powers them off or erases them", &v1alpha1.NodeProvider{}},
+		{"NodeProvider", served, "the BareMetalHosts stay with their baremetal-operator", &v1alpha1.NodeProvider{}},
 		{"OSImage", osImage, "give the NodeTypes that name it another osImageRef", &v1alpha1.OSImage{}},
 		{"NodeTypeRevision", revision, "wait until its Rollout is Done", &v1alpha1.NodeTypeRevision{}},
 		{"NodeTypeRendering", rendering, "ingot rollout refresh", &v1alpha1.NodeTypeRendering{}},
@@ -82,8 +84,8 @@ func testInUse(t *testing.T, cluster *rest.Config, admin client.Client, scheme *
 				t.Fatal(err)
 			}
 			awaitRefusal(t, admin, c.object)
-			deletion{"in use", admin, "kept is in use by 1 NodePool, 6 Machines, and"}.run(t, c.object)
-			deletion{"who lists them", admin, "kubectl ingot users " + strings.ToLower(c.kind) + " kept lists them"}.run(t, c.object)
+			deletion{"in use", admin, c.object.GetName() + " is in use by 1 NodePool, 6 Machines, and"}.run(t, c.object)
+			deletion{"who lists them", admin, "kubectl ingot users " + strings.ToLower(c.kind) + " " + c.object.GetName() + " lists them"}.run(t, c.object)
 			deletion{"the advice", admin, c.advice}.run(t, c.object)
 			deletion{"by force", admin, "is in use by"}.run(t, c.object, client.GracePeriodSeconds(0))
 			for _, cascade := range []metav1.DeletionPropagation{metav1.DeletePropagationOrphan, metav1.DeletePropagationForeground} {

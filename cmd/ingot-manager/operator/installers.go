@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -113,7 +114,7 @@ func (s *ironicSecret) credentials(ctx context.Context) (ironic.Credentials, err
 	}
 	var secret corev1.Secret
 	if err := s.reader.Get(ctx, s.key, &secret); err != nil {
-		return ironic.Credentials{}, fmt.Errorf("read Secret %s of NodeProvider's spec.ironic.credentialsSecretRef: %w", s.key, err)
+		return ironic.Credentials{}, s.readError(err)
 	}
 	read, err := s.credentialsIn(secret.Data)
 	if err != nil {
@@ -121,6 +122,19 @@ func (s *ironicSecret) credentials(ctx context.Context) (ironic.Credentials, err
 	}
 	s.at, s.read = now, read
 	return read, nil
+}
+
+// readError says who has to do what about a Secret that was not read. Only one that is missing is a matter of the credentials.
+func (s *ironicSecret) readError(err error) error {
+	const op = "read Secret"
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("Secret %s does not exist", s.key)
+	case apierrors.IsForbidden(err):
+		return hardware.Errorf(hardware.Unauthorized, op, s.key.String(), "Ingot may not read it: bind ClusterRole ingot-manager-hosts to Ingot's service account by a RoleBinding in this namespace")
+	default:
+		return hardware.Errorf(hardware.Unreachable, op, s.key.String(), "%w", err)
+	}
 }
 
 func (s *ironicSecret) credentialsIn(data map[string][]byte) (ironic.Credentials, error) {

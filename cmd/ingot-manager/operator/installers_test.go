@@ -9,7 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,11 +41,16 @@ type secretReader struct {
 	client.Reader
 	data  map[string]string
 	reads int
+	// failure is what a read ends with; nil: the Secret.
+	failure error
 }
 
 // Get implements client.Reader.
 func (r *secretReader) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
 	r.reads++
+	if r.failure != nil {
+		return r.failure
+	}
 	secret := o.(*corev1.Secret)
 	secret.Name, secret.Data = key.Name, map[string][]byte{}
 	for name, value := range r.data {
@@ -95,5 +102,26 @@ func TestEachIronicHasItsInstallerAndItsCredentialsAreReadAgain(t *testing.T) {
 	got, err := application.credentials(t.Context())
 	if want := (ironic.Credentials{KeystoneURL: "https://keystone/v3", ApplicationID: "id", ApplicationSecret: "s"}); err != nil || got != want {
 		t.Errorf("an application credential: %v", err)
+	}
+}
+
+func TestASecretOfAnIronicThatIsNotReadSaysWhoMustAct(t *testing.T) {
+	of := schema.GroupResource{Resource: "secrets"}
+	for _, c := range []struct {
+		failure error
+		kind    hardware.Kind
+		want    string
+	}{
+		{apierrors.NewNotFound(of, "ironic"), hardware.Unauthorized, "correct the Secret of the NodeProvider's spec.ironic.credentialsSecretRef: Secret metal/ironic does not exist"},
+		{apierrors.NewForbidden(of, "ironic", nil), hardware.Unauthorized, "bind ClusterRole ingot-manager-hosts"},
+		{apierrors.NewServerTimeout(of, "get", 1), hardware.Unreachable, "metal/ironic"},
+	} {
+		all := &installers{direct: direct.New(direct.Options{}), reader: &secretReader{failure: c.failure}, clock: time.Now, log: slog.New(slog.DiscardHandler)}
+		answer, err := all.check(t.Context(), &v1alpha1.NodeProvider{Spec: v1alpha1.NodeProviderSpec{
+			HostNamespace: "metal", Ironic: &v1alpha1.IronicProvider{Endpoint: "http://127.0.0.1:1", CredentialsSecretRef: &v1alpha1.LocalReference{Name: "ironic"}},
+		}})
+		if answer != "" || hardware.KindOf(err) != c.kind || hardware.ReasonOf(err) == "" || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: seen %q, %v", c.failure, answer, err)
+		}
 	}
 }

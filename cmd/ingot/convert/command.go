@@ -52,8 +52,9 @@ of a host becomes an expression of Ingot's templates.
 
 What must be added, checked or was not carried over is a comment above each object, and a
 line on standard error. Then: ingot validate -f the result.`,
-		Example: `  kubectl get -A -o yaml clusters.cluster.x-k8s.io,metal3clusters,kubeadmcontrolplanes,\
-    machinedeployments.cluster.x-k8s.io,metal3machinetemplates,metal3datatemplates,kubeadmconfigtemplates,ippools.ipam.metal3.io,baremetalhosts > site.yaml
+		Example: `  kinds=clusters.cluster.x-k8s.io,metal3clusters,kubeadmcontrolplanes,machinedeployments.cluster.x-k8s.io
+  kinds=$kinds,metal3machinetemplates,metal3datatemplates,kubeadmconfigtemplates,ippools.ipam.metal3.io,baremetalhosts
+  kubectl get -A -o yaml $kinds > site.yaml
   ingot convert metal3 site.yaml > ingot.yaml && ingot validate -f ingot.yaml`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

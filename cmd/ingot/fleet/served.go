@@ -78,8 +78,8 @@ var servedErrorSteps = map[metal3.ErrorType]string{
 	metal3.RegistrationError:            "look at HOST's BMC: its network, its address in spec.bmc, and the Secret with its credentials; its baremetal-operator tries again by itself",
 	metal3.ProvisionedRegistrationError: "look at HOST's BMC: its network, its address in spec.bmc, and the Secret with its credentials; its baremetal-operator tries again by itself, and the server runs on",
 	metal3.PowerManagementError:         "look at HOST's BMC: it does not change the power of the server; its baremetal-operator tries again by itself",
-	metal3.ProvisioningError: "see what Ironic says (" + describeHost + "), and correct the server, or name a corrected OSImage in the NodeType: releases of the baremetal-operator from August 2026 on try five times and then leave " +
-		"the host available with this error, until another image or no image is asked for; earlier ones try for ever",
+	metal3.ProvisioningError: "see what Ironic says (" + describeHost + "), and correct the server, or name a corrected OSImage in the NodeType: later releases of the baremetal-operator than v0.12 try five times by default and then leave " +
+		"the host available with this error, until another image or no image is asked for; v0.12 tries for ever",
 	metal3.InspectionError:  "correct what the inspection reports (" + describeHost + "); the baremetal-operator tries again by itself",
 	metal3.PreparationError: "correct spec.raid or spec.firmware of HOST, or its HostFirmwareSettings; the baremetal-operator tries again by itself",
 	metal3.ServicingError:   "correct the HostFirmwareSettings or HostFirmwareComponents of HOST; the baremetal-operator tries again by itself",

@@ -200,7 +200,7 @@ func readAddress(text, provider string) (address, problem string) {
 		return "", fmt.Sprintf("%s: Metal3 does not know the protocol %q, or there is no host in it", expected, parsed.Scheme)
 	}
 	// A baremetal-operator has drivers for more.
-	if _, err := bmcaddress.Parse(text, true); err != nil && provider != providerMetal3 {
+	if _, err := bmcaddress.Parse(text, provider != providerRedfish); err != nil && provider != providerMetal3 {
 		return "", fmt.Sprintf("%s: %v", expected, err)
 	}
 	return text, ""

@@ -63,13 +63,13 @@ func (f *front) authority() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: f.Certificate().Raw})
 }
 
-// newKeystone stands for an identity service that knows one application credential, and gives the front a new token at each login.
-func newKeystone(t *testing.T, f *front, id, secret string) string {
+// newKeystone stands for an identity service that knows one application credential while known is true, and gives the front a new token at each login.
+func newKeystone(t *testing.T, f *front, id, secret string, known *atomic.Bool) string {
 	t.Helper()
 	var logins atomic.Int64
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		if !strings.Contains(string(body), `"id":"`+id+`"`) || !strings.Contains(string(body), `"secret":"`+secret+`"`) {
+		if !known.Load() || !strings.Contains(string(body), `"id":"`+id+`"`) || !strings.Contains(string(body), `"secret":"`+secret+`"`) {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
@@ -145,7 +145,9 @@ func TestIronicIsReachedAsTheSiteDemandsAndRejectsNothingForGood(t *testing.T) {
 		t.Errorf("with two nodes: %q, %v", answer, err)
 	}
 
-	keystone := newKeystone(t, entrance, "application", "application-secret")
+	var known atomic.Bool
+	known.Store(true)
+	keystone := newKeystone(t, entrance, "application", "application-secret", &known)
 	credentials = ironic.Credentials{KeystoneURL: keystone, ApplicationID: "application", ApplicationSecret: "wrong-secret"}
 	_, err = f.installer.Observe(t.Context(), f.host)
 	expectKind(t, err, hardware.Unauthorized)
@@ -154,6 +156,18 @@ func TestIronicIsReachedAsTheSiteDemandsAndRejectsNothingForGood(t *testing.T) {
 	revoked := "another token"
 	entrance.token.Store(&revoked)
 	f.expectPower(hardware.PowerOn)
+
+	// An application credential that ends: the library logs in again by itself, and Keystone refuses.
+	known.Store(false)
+	entrance.token.Store(&revoked)
+	var ended error
+	f.until("the end of the application credential is told", func() bool {
+		_, ended = f.installer.Observe(t.Context(), f.host)
+		return hardware.KindOf(ended) == hardware.Unauthorized
+	})
+	if hardware.ReasonOf(ended) != hardware.ReasonInstallerUnauthorized || !strings.Contains(ended.Error(), "make a new one") {
+		t.Errorf("seen %v", ended)
+	}
 }
 
 // serveImage gives the image an address at which Ironic finds something.

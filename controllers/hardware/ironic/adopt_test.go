@@ -122,6 +122,35 @@ func TestNodesThatASiteHasAlready(t *testing.T) {
 }
 
 var siteCases = map[string]func(*fixture, site){
+	"a node that the login does not see is told, with commands that Ironic carries out": func(f *fixture, s site) {
+		s.register("site-hidden", "direct", f.host.BootMAC, "manage")
+		front := newRecorder(f.T, s.endpoint)
+		front.change = func(response *http.Response) {
+			if response.Request.Method == http.MethodGet && strings.HasPrefix(response.Request.URL.Path, "/v1/ports") {
+				response.Body, response.ContentLength = io.NopCloser(strings.NewReader(`{"ports": []}`)), -1
+				response.Header.Del("Content-Length")
+			}
+		}
+		f.options.Endpoint = front.URL
+		f.restart()
+		var told error
+		f.until("the hidden node is told", func() bool {
+			told = f.inspect(attemptOf(1))
+			return hardware.KindOf(told) == hardware.Conflict
+		})
+		ours := s.node(f.host.Namespace + "~" + f.host.Name)
+		for _, want := range []string{f.host.BootMAC, "--owner", "baremetal node maintenance set " + ours.UUID, "baremetal node delete " + ours.UUID} {
+			if !strings.Contains(told.Error(), want) {
+				s.Errorf("%v does not say %q", told, want)
+			}
+		}
+		if status := s.send(http.MethodPut, "/nodes/"+ours.UUID+"/maintenance", `{"reason": "wrong"}`, nil); status != http.StatusAccepted {
+			s.Errorf("maintenance set: status %d", status)
+		}
+		if status := s.send(http.MethodDelete, "/nodes/"+ours.UUID, "", nil); status != http.StatusNoContent {
+			s.Errorf("delete: status %d", status)
+		}
+	},
 	"a node in enroll without a port is found by its UUID": func(f *fixture, s site) {
 		n := s.register("site-enroll", "direct", "")
 		f.host.InstallerNode = strings.ToUpper(n.UUID)

@@ -60,6 +60,9 @@ const opKeystone = "log in to Keystone by an application credential"
 func (c *client) credentialsNow(ctx context.Context) (Credentials, error) {
 	credentials, err := c.options.Credentials(ctx)
 	if err != nil {
+		if hardware.KindOf(err) != "" {
+			return Credentials{}, err
+		}
 		return Credentials{}, hardware.Errorf(hardware.Unauthorized, opConnect, c.options.Endpoint, "Ironic was not asked: correct the Secret of the NodeProvider's spec.ironic.credentialsSecretRef: %w", err)
 	}
 	return credentials, nil

@@ -51,6 +51,15 @@ func asError(err error, op, target string) error {
 	if hardware.KindOf(err) != "" {
 		return err
 	}
+	// Gophercloud logs in again by itself, and what it says of that does not unwrap.
+	var login *gophercloud.ErrUnableToReauthenticate
+	if errors.As(err, &login) && login.ErrReauth != nil {
+		return asError(login.ErrReauth, opKeystone, target)
+	}
+	var second *gophercloud.ErrErrorAfterReauthentication
+	if errors.As(err, &second) && second.ErrOriginal != nil {
+		return asError(second.ErrOriginal, op, target)
+	}
 	var response gophercloud.ErrUnexpectedResponseCode
 	if !errors.As(err, &response) {
 		// Also what is no response of Ironic: a broken connection, a TLS failure, a time-out.

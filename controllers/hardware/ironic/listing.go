@@ -38,21 +38,48 @@ type change struct {
 // nodeName returns the name of a node that is created for the host. No part of it can contain a tilde, and Ironic allows one.
 func nodeName(host hardware.Host) string { return host.Namespace + "~" + host.Name }
 
-// Check returns what Ironic answers: its address, the version that is spoken, and whether it shows nodes to the login. Nodes are read at most once in Options.ListAge.
+// Check returns what Ironic answers: its address, the version that is spoken, and whether it shows nodes to the login. Nodes are read at most once in Options.ListAge. It
+// returns when the context ends, also while another call waits for Ironic.
 func (i *Installer) Check(ctx context.Context) (string, error) {
-	_, minor, err := i.client.open(ctx)
-	if err != nil {
-		return "", named(err)
+	type result struct {
+		answer string
+		err    error
 	}
+	checked := make(chan result, 1)
+	go func() {
+		answer, err := i.check(ctx)
+		checked <- result{answer, err}
+	}()
+	select {
+	case r := <-checked:
+		return r.answer, named(r.err)
+	case <-ctx.Done():
+		return "", named(hardware.Errorf(hardware.Unreachable, opConnect, i.options.Endpoint, "it does not answer in time"))
+	}
+}
+
+// check is Check, which may wait longer: a lock knows no context.
+func (i *Installer) check(ctx context.Context) (string, error) {
 	l := &i.listing
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := i.renewList(ctx); err != nil {
-		return "", named(err)
+		return "", err
+	}
+	credentials, err := i.client.credentialsNow(ctx)
+	if err != nil {
+		return "", err
+	}
+	_, minor, err := i.client.open(ctx)
+	if err != nil {
+		return "", err
 	}
 	answer := fmt.Sprintf("Ironic answers at %s with API version 1.%d", i.options.Endpoint, minor)
 	if l.names.isEmpty() {
-		answer += "; it shows no nodes to this login, which is right unless the site has its nodes there already: then their owner must be the project of the credentials"
+		answer += "; it shows no nodes to this login, which is right unless the site has its nodes there already"
+		if credentials.KeystoneURL != "" {
+			answer += ": then their owner must be the project of the credentials"
+		}
 	}
 	return answer, nil
 }
@@ -87,7 +114,7 @@ func (i *Installer) lookUp(ctx context.Context, host hardware.Host) (n node, ask
 	return n, false, err
 }
 
-// renewList reads the list where that which is there is too old. The caller holds the lock.
+// renewList reads the list if there is none or it is older than Options.ListAge. The caller holds the lock.
 func (i *Installer) renewList(ctx context.Context) error {
 	now := i.options.Clock()
 	if i.listing.byHost != nil && now.Sub(i.listing.read) < i.options.ListAge {

@@ -101,8 +101,8 @@ func refusalOf(n node, c call) *hardware.Error {
 	}
 	switch {
 	case n.record.host != "" && !isRecordOf(n, c.host):
-		return refuse(hardware.Conflict, "Ironic's node %s is that of the host with the UID %s. When that host is gone: baremetal node unset %s --instance-uuid --extra %s, and give the node the automated_clean that its extra %s names",
-			n.uuid, n.record.host, n.uuid, extraHost, extraCleaning)
+		return refuse(hardware.Conflict, "Ironic's node %s is that of the host with the UID %s. When that host is gone: baremetal node unset %s%s --extra %s, and give the node the automated_clean that its extra %s names",
+			n.uuid, n.record.host, n.uuid, flagOfReservation(n), extraHost, extraCleaning)
 	case isForeign(n):
 		return foreignUse(n, c.host)
 	case isOfPeople(n.state):

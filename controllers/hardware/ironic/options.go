@@ -16,6 +16,7 @@ type Options struct {
 	// Endpoint is the URL of Ironic's API, with or without /v1.
 	Endpoint string
 	// Credentials returns how Ironic is logged in to. It is called for every request, so that changed credentials are used by the next one; nil: noauth.
+	// Its errors are of the credentials themselves, unless they are *hardware.Error.
 	Credentials func(ctx context.Context) (Credentials, error)
 	// CABundle holds PEM certificates that verify Ironic and Keystone. When it is empty the root certificates of the system are used.
 	CABundle []byte

@@ -216,8 +216,8 @@ func hiddenPort(err error, host hardware.Host, n node) error {
 		return err
 	}
 	return hardware.Errorf(hardware.Conflict, "create port", host.String(), "Ironic says that a port has the boot MAC address %s, and does not show it to these credentials, so that the server has another node there: "+
-		"have an administrator of Ironic make the project of the credentials the owner of that node (baremetal node set --owner PROJECT NODE), and delete the node that Ingot has created (baremetal node delete %s)",
-		host.BootMAC, n.uuid)
+		"have an administrator of Ironic make the project of the credentials the owner of that node (baremetal node set --owner PROJECT NODE), and delete the node that Ingot has created, which is reserved (baremetal node maintenance set %s; baremetal node delete %s)",
+		host.BootMAC, n.uuid, n.uuid)
 }
 
 // forget removes the host from the node, which is free or somebody else's: its server can be registered under another UID. What says that this package has created it stays.

@@ -45,6 +45,14 @@ func releasingReservation(n node) nodes.UpdateOpts {
 	return nodes.UpdateOpts{nodes.UpdateOperation{Op: nodes.RemoveOp, Path: "/instance_uuid"}}
 }
 
+// flagOfReservation returns the flag by which a person ends a reservation of ours with baremetal node unset; empty: there is none, or it is somebody else's.
+func flagOfReservation(n node) string {
+	if releasingReservation(n) == nil {
+		return ""
+	}
+	return " --instance-uuid"
+}
+
 // isForeign reports whether somebody else has deployed or reserved the node. A node that an earlier version of this package has installed is not reserved.
 func isForeign(n node) bool {
 	switch {

@@ -3,7 +3,6 @@ package host
 import (
 	"cmp"
 	"errors"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -93,7 +92,7 @@ func (p *planner) recordFailure(call v1alpha1.HostCall, problem Problem) v1alpha
 		return failing
 	}
 	failing.Since = before.Since
-	isOther := before.Reason != failing.Reason || textWithoutNumbers(before.Message) != textWithoutNumbers(failing.Message)
+	isOther := before.Reason != failing.Reason || !hardware.IsSameText(before.Message, failing.Message)
 	isOld := p.Now.Sub(before.ReasonSince.Time) >= p.Timeouts.BMCGrace
 	mustReplace := before.Reason != failing.Reason && !(isTransient(before.Reason) && isTransient(failing.Reason))
 	if isOther && isOld || mustReplace {
@@ -101,12 +100,6 @@ func (p *planner) recordFailure(call v1alpha1.HostCall, problem Problem) v1alpha
 	}
 	return *before
 }
-
-// numbers are the parts of a message that differ between two answers to the same request: times, identifiers and counts.
-var numbers = regexp.MustCompile(`[0-9a-fA-F-]*[0-9][0-9a-fA-F:.-]*`)
-
-// textWithoutNumbers returns the message with a mark in place of every number and identifier.
-func textWithoutNumbers(message string) string { return numbers.ReplaceAllString(message, "#") }
 
 // recordObservedCall records whether the observation of the hardware failed.
 func (p *planner) recordObservedCall() {

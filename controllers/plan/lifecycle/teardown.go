@@ -189,7 +189,7 @@ func (s scope) abandonHint() string {
 	}
 	if !s.mustHaveRecord() {
 		return "; mend that, or give the server up as it is: annotate its BareMetalHost with " + metal3.DetachedAnnotation + `='{"force":true}', wait until its status.operationalStatus is detached, and delete ` +
-			"it, which asks for the verb abandon on this Machine. A baremetal-operator from before 2026 detaches no host in this state: then abandon the Machine, as the README says (Hosts in use)"
+			"it, which asks for the verb abandon on this Machine. A baremetal-operator up to v0.12 detaches no host in this state: then abandon the Machine, as the README says (Hosts in use)"
 	}
 	return "; mend that, or give the server up as it is: annotate its BareMetalHost with " + metal3.DetachedAnnotation + " and delete it, which asks for the verb abandon on this Machine"
 }
