@@ -57,7 +57,7 @@ const (
 	AnnotationBondMACs = "ingot.dev/bond-mac-addresses"
 	// AnnotationIronicNode on a BareMetalHost of an ironic provider is the UUID or the name of the node of Ironic that the host is. Without it the host is the
 	// node with the name NAMESPACE~NAME, then the one with a port of its boot MAC address; where there is none, Ingot creates one. A node that is named must
-	// exist, and Ingot leaves the driver and the credentials of a node that it has not created as they are.
+	// exist, and Ingot leaves the driver and the credentials of a node that it has not created as they are. A host that names its node needs no spec.bmc.
 	AnnotationIronicNode = "ingot.dev/ironic-node"
 	// AnnotationErase on an unclaimed BareMetalHost asks for an erase (Metadata or Full); removed when it is done. A host of a metal3 provider is not erased
 	// by it, and no Machine claims it before the annotation is removed.

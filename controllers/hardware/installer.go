@@ -68,7 +68,7 @@ type Host struct {
 	InstallerNode string
 	// BootMAC is the MAC address of the NIC that the host boots from over the network, in lower case with colons.
 	BootMAC string
-	// BMC is the endpoint of the management controller.
+	// BMC is the endpoint of the management controller. It is the zero value where the service that installs has its own, which is left as it is.
 	BMC Endpoint
 	// BootWays are the ways in which the agent may be booted, BootNetwork, BootMedia and BootPinned, in the order of preference. Empty means BootNetwork.
 	BootWays []BootSource

@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -117,6 +118,56 @@ func TestAHostGoesThroughItsLifeByIronic(t *testing.T) {
 	if steps, _ := agent.Done(); strings.Join(steps, " ") != "write_image erase_devices_metadata" {
 		t.Errorf("the agent did %v", steps)
 	}
+}
+
+// TestAHostWhoseBMCIronicAloneKnowsLivesItsLife has a node that the site has registered, and nothing of its BMC in the management cluster.
+func TestAHostWhoseBMCIronicAloneKnowsLivesItsLife(t *testing.T) {
+	running := ironicserver.Start(t, ironicserver.Options{})
+	r := newIronicRig(t, running, "direct", 250)
+	s := newIronicServer("node-1")
+	site := registerSiteNode(t, running.Endpoint, s)
+	host := r.ironicHost(s)
+	host.Annotations, host.Spec.BMC = map[string]string{v1alpha1.AnnotationIronicNode: site}, metal3.BMCDetails{}
+	server.Create(t, host)
+	agent := ironicserver.StartAgent(t, running.Endpoint, s.bootMAC(), ironicserver.AgentOptions{})
+	r.await(s, "it is available", inState(metal3.StateAvailable))
+	r.claim(s, "m1", 1, v1alpha1.EraseMetadata)
+	r.await(s, "it is provisioned", inState(metal3.StateProvisioned))
+	if steps, _ := agent.Done(); len(steps) != 1 || steps[0] != "write_image" {
+		t.Errorf("the agent did %v", steps)
+	}
+	r.edit(s, func(h *metal3.BareMetalHost) { delete(h.Annotations, v1alpha1.AnnotationIronicNode) })
+	r.await(s, "it has no node and no BMC", func(_ *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool {
+		e := record.Status.Error
+		return e != nil && e.Reason == v1alpha1.ReasonBMCAddressInvalid
+	})
+}
+
+// registerSiteNode registers a node of Ironic with the site's own credentials, and returns its name.
+func registerSiteNode(t *testing.T, endpoint string, s ironicServer) string {
+	t.Helper()
+	post := func(path, body string, into any) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint+"/v1"+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("X-OpenStack-Ironic-API-Version", "1.68")
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = response.Body.Close() }()
+		if response.StatusCode != http.StatusCreated || json.NewDecoder(response.Body).Decode(into) != nil {
+			t.Fatalf("%s: %s", path, response.Status)
+		}
+	}
+	name := "site-" + s.name
+	var node struct{ UUID string }
+	post("/nodes", fmt.Sprintf(`{"name": %q, "driver": "fake-hardware", "deploy_interface": "direct", "driver_info": {"site": "own"}}`, name), &node)
+	post("/ports", fmt.Sprintf(`{"node_uuid": %q, "address": %q}`, node.UUID, s.bootMAC()), &struct{}{})
+	return name
 }
 
 func TestAHostThatNamesANodeWhichIronicLacksSaysSo(t *testing.T) {

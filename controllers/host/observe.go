@@ -212,8 +212,13 @@ func target(provider *v1alpha1.NodeProvider, host *metal3.BareMetalHost) hardwar
 		UID: string(host.UID), FormerUIDs: v1alpha1.FormerUIDs(host), Namespace: host.Namespace, Name: host.Name,
 		IsLeaving: !host.DeletionTimestamp.IsZero() && host.Status.Provisioning.State == metal3.StateDeleting,
 		BootMAC:   strings.ToLower(host.Spec.BootMACAddress), BootWays: bootWays(provider), HasSignedBoot: hasSignedBoot(provider),
-		InstallerNode: strings.TrimSpace(host.Annotations[v1alpha1.AnnotationIronicNode]),
+		InstallerNode: ironicNode(host),
 	}
+}
+
+// ironicNode returns the UUID or the name of the node of Ironic that people say the host is; empty: they say none.
+func ironicNode(host *metal3.BareMetalHost) string {
+	return strings.TrimSpace(host.Annotations[v1alpha1.AnnotationIronicNode])
 }
 
 // bootProblem returns why the host's server must not be booted, with its reason; empty: it may. Without the check of the network: a host with an

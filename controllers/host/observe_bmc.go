@@ -21,8 +21,11 @@ import (
 )
 
 // bmcEndpoint returns the address, the credentials and the trust of the host's BMC, and the resource version of the
-// credentials. What is missing is returned as a Problem.
+// credentials. What is missing is returned as a Problem. A host that names its node in Ironic may be without an address and credentials: Ironic has them.
 func (r *Reconciler) bmcEndpoint(ctx context.Context, provider *v1alpha1.NodeProvider, host *metal3.BareMetalHost) (hardware.Endpoint, string, *plan.Problem, error) {
+	if provider.Spec.Ironic != nil && host.Spec.BMC == (metal3.BMCDetails{}) && ironicNode(host) != "" {
+		return hardware.Endpoint{}, "", nil, nil
+	}
 	endpoint, problem := parseAddress(host.Spec.BMC.Address, provider.Spec.Ironic != nil)
 	if problem != nil {
 		return endpoint, "", problem, nil

@@ -36,7 +36,8 @@ The first line names the columns, in any order:
   user           of the BMC
   password file  with the BMC's password, relative to FILE.csv (to the current directory for -)
   ironic node    UUID or name of the node that Ironic has for the server already, with
-                 --provider ironic; the column and its cells may be absent
+                 --provider ironic; the column and its cells may be absent. A server with
+                 such a node may be without bmc address, user and password file
   label:KEY      a label of the host, such as label:rack; any number of such columns
 
 A line that begins with # is left out. When a line is wrong nothing is printed but

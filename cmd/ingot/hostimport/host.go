@@ -32,7 +32,7 @@ const maxPassword = 1024
 type Host struct {
 	// Name of the BareMetalHost.
 	Name string
-	// Address of the BMC as Metal3 writes it.
+	// Address of the BMC as Metal3 writes it; empty, as are User and Password: Ironic has them for the node that IronicNode names.
 	Address string
 	// MAC of the boot NIC, lower case with colons.
 	MAC string
@@ -65,14 +65,16 @@ func (h Host) objects(namespace string, common map[string]string) []cli.Object {
 	if h.IronicNode != "" {
 		host["annotations"] = map[string]any{v1alpha1.AnnotationIronicNode: h.IronicNode}
 	}
-	return []cli.Object{
-		{"apiVersion": "v1", "kind": "Secret", "metadata": metadata(h.Name + secretSuffix), "type": "Opaque",
-			"data": map[string]any{"username": []byte(h.User), "password": []byte(h.Password)}},
-		{"apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost", "metadata": host, "spec": map[string]any{
-			// The host stays off until a Machine claims it.
-			"online": false, "bootMACAddress": h.MAC,
-			"bmc": map[string]any{"address": h.Address, "credentialsName": h.Name + secretSuffix}}},
+	// The host stays off until a Machine claims it.
+	spec := map[string]any{"online": false, "bootMACAddress": h.MAC}
+	bareMetalHost := cli.Object{"apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost", "metadata": host, "spec": spec}
+	if h.Address == "" {
+		return []cli.Object{bareMetalHost}
 	}
+	spec["bmc"] = map[string]any{"address": h.Address, "credentialsName": h.Name + secretSuffix}
+	secret := cli.Object{"apiVersion": "v1", "kind": "Secret", "metadata": metadata(h.Name + secretSuffix), "type": "Opaque",
+		"data": map[string]any{"username": []byte(h.User), "password": []byte(h.Password)}}
+	return []cli.Object{secret, bareMetalHost}
 }
 
 // schemeIPMI is the scheme of the address of a BMC that speaks IPMI.
@@ -145,13 +147,11 @@ func (c *tableChecker) checkHost(r row) Host {
 	} else {
 		c.checkUnique(r, "name", h.Name)
 	}
-	address, problem := readAddress(r.cells[columnAddress], c.provider)
-	if problem != "" {
-		c.addFinding(r, "bmc address: %s", problem)
-	} else {
-		c.servers = append(c.servers, sameserver.Host{Name: strconv.Itoa(r.line), BMCAddress: address})
+	hasBMC := c.needsBMC(r)
+	if hasBMC {
+		h.Address = c.checkAddress(r)
 	}
-	h.Address = address
+	var problem string
 	if h.MAC, problem = readMAC(r.cells[columnMAC]); problem != "" {
 		c.addFinding(r, "boot mac %q: %s", r.cells[columnMAC], problem)
 	} else {
@@ -162,11 +162,8 @@ func (c *tableChecker) checkHost(r row) Host {
 	} else if h.IronicNode != "" {
 		c.checkUnique(r, "ironic node", strings.ToLower(h.IronicNode))
 	}
-	if h.User == "" {
-		c.addFinding(r, "user: expected the name of a BMC user, found nothing")
-	}
-	if h.Password, problem = c.readPassword(r.cells[columnPassword]); problem != "" {
-		c.addFinding(r, "password file %q: %s", r.cells[columnPassword], problem)
+	if hasBMC {
+		h.Password = c.checkLogin(r)
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.labels)) {
 		if problem := labelProblem(key, r.labels[key]); problem != "" {
@@ -174,6 +171,34 @@ func (c *tableChecker) checkHost(r row) Host {
 		}
 	}
 	return h
+}
+
+// needsBMC reports whether the line must have a BMC. One that names its node in Ironic may be without: Ironic has it.
+func (c *tableChecker) needsBMC(r row) bool {
+	return c.provider != providerIronic || r.cells[columnIronicNode] == "" || r.cells[columnAddress]+r.cells[columnUser]+r.cells[columnPassword] != ""
+}
+
+// checkAddress returns the address of the BMC.
+func (c *tableChecker) checkAddress(r row) string {
+	address, problem := readAddress(r.cells[columnAddress], c.provider)
+	if problem != "" {
+		c.addFinding(r, "bmc address: %s", problem)
+	} else {
+		c.servers = append(c.servers, sameserver.Host{Name: strconv.Itoa(r.line), BMCAddress: address})
+	}
+	return address
+}
+
+// checkLogin checks the user of the BMC and returns the password.
+func (c *tableChecker) checkLogin(r row) string {
+	if r.cells[columnUser] == "" {
+		c.addFinding(r, "user: expected the name of a BMC user, found nothing")
+	}
+	password, problem := c.readPassword(r.cells[columnPassword])
+	if problem != "" {
+		c.addFinding(r, "password file %q: %s", r.cells[columnPassword], problem)
+	}
+	return password
 }
 
 // readAddress checks a BMC address with Metal3's own parser, and that the kind of NodeProvider speaks its protocol.

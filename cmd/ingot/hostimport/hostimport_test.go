@@ -144,14 +144,17 @@ func TestIPMIIsForProvidersThatSpeakIt(t *testing.T) {
 }
 
 func TestAHostNamesTheNodeThatIronicHasForIt(t *testing.T) {
-	table := strings.TrimSpace(header) + ",ironic node\n" + strings.TrimSpace(good) + ",node-7\nb,ipmi://10.0.0.12,52:54:00:0a:00:02,root,passwords/a,\n"
+	table := strings.TrimSpace(header) + ",ironic node\n" + strings.TrimSpace(good) + ",node-7\nb,ipmi://10.0.0.12,52:54:00:0a:00:02,root,passwords/a,\nc,,52:54:00:0a:00:03,,,node-9\n"
 	status, stdout, stderr := ingot(write(t, table), "--provider", "ironic")
 	if status != cli.ExitOK {
 		t.Fatalf("status %d: %s", status, stderr)
 	}
-	hosts, _ := decode(t, stdout)
-	if len(hosts) != 2 || hosts[0].Annotations[v1alpha1.AnnotationIronicNode] != "node-7" || len(hosts[1].Annotations) > 0 {
-		t.Errorf("the hosts are %+v", hosts)
+	hosts, secrets := decode(t, stdout)
+	if len(hosts) != 3 || len(secrets) != 2 || hosts[0].Annotations[v1alpha1.AnnotationIronicNode] != "node-7" || len(hosts[1].Annotations) > 0 {
+		t.Errorf("the hosts are %+v, with %d Secrets", hosts, len(secrets))
+	}
+	if c := hosts[2]; c.Spec.BMC != (metal3.BMCDetails{}) || c.Annotations[v1alpha1.AnnotationIronicNode] != "node-9" || strings.Contains(stdout, "c-bmc") {
+		t.Errorf("a host whose BMC Ironic knows: %+v", c)
 	}
 }
 
@@ -184,6 +187,8 @@ func TestEveryWrongLineIsToldAndNothingIsPrinted(t *testing.T) {
 		{"an empty password", header + strings.Replace(good, "passwords/a", "empty", 1), []string{`:2: password file "empty": it is empty`}, ""},
 		{"a node of Ironic for Redfish", strings.TrimSpace(header) + ",ironic node\n" + strings.TrimSpace(good) + ",node-7\n", []string{`:2: ironic node "node-7": only NodeProviders of kind ironic`}, ""},
 		{"two hosts on one node of Ironic", strings.TrimSpace(header) + ",Ironic-Node\n" + strings.TrimSpace(good) + ",node-7\nb,ipmi://10.0.0.12,52:54:00:0a:00:02,root,passwords/a,NODE-7\n", []string{":3: the ironic node is that of line 2"}, "ironic"},
+		{"no BMC and no node", strings.TrimSpace(header) + ",ironic node\na,,52:54:00:0a:00:01,,,\n", []string{":2: bmc address: expected one such as", ":2: user: expected", `:2: password file ""`}, "ironic"},
+		{"half a BMC beside a node", strings.TrimSpace(header) + ",ironic node\na,ipmi://10.0.0.12,52:54:00:0a:00:01,,,node-7\n", []string{":2: user: expected", `:2: password file ""`}, "ironic"},
 		{"two lines", header + strings.Replace(good, "passwords/a", "two", 1), []string{`:2: password file "two": expected one line`}, ""},
 		{"no password at all", header + strings.Replace(good, "passwords/a", "long", 1), []string{`:2: password file "long": expected a password`}, ""},
 		{"a bad label", strings.TrimSpace(header) + ",label:rack\n" + strings.TrimSpace(good) + ",a b\n", []string{`:2: label rack: `}, ""},

@@ -359,7 +359,7 @@ func (d driver) digest() [sha256.Size]byte {
 // renewCredentials gives Ironic the credentials of the BMC when they have changed, or when Ironic cannot read the BMC and nobody knows which it has. Without
 // it: a password is rotated while the node is deployed, Ironic puts the node into maintenance, and nobody sees the power of the server until the next attempt.
 func (i *Installer) renewCredentials(ctx context.Context, host hardware.Host, n node) error {
-	if n.record.host != host.UID || !n.record.isCreated || !isAtRest(n.state) || n.reservation != "" {
+	if host.BMC.Address == "" || n.record.host != host.UID || !n.record.isCreated || !isAtRest(n.state) || n.reservation != "" {
 		return nil
 	}
 	d := driverOf(i.options, host)
