@@ -117,7 +117,7 @@ func isOwned(record *v1alpha1.HostRecord, host *metal3.BareMetalHost) bool {
 type observation struct {
 	// facts are what plan.Plan decides by.
 	facts plan.Facts
-	// target names the server and its BMC to the Installer. Its BMC is empty where facts.Problem says why it cannot be reached.
+	// target names the server and its BMC to the Installer. Its BMC is empty where facts.Problem says why it cannot be reached, and where Ironic knows it alone.
 	target hardware.Host
 	// installer is that of the NodeProvider.
 	installer hardware.Installer

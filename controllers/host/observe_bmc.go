@@ -89,6 +89,9 @@ func parseAddress(address string, hasIPMI bool) (hardware.Endpoint, *plan.Proble
 	if hasIPMI {
 		expected = strings.Replace(expected, "or https://...", "https://... or ipmi://HOST[:PORT]", 1)
 	}
+	if hasIPMI && address == "" {
+		expected += ", or the annotation " + v1alpha1.AnnotationIronicNode + " must name the node that Ironic has, without spec.bmc"
+	}
 	return endpoint, &plan.Problem{Reason: v1alpha1.ReasonBMCAddressInvalid, Message: expected + ": " + err.Error()}
 }
 

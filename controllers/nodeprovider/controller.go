@@ -29,7 +29,8 @@ type Reconciler struct {
 	// CheckInstaller asks the service that installs.
 	CheckInstaller CheckInstaller
 
-	asked questions
+	installers answers[installerAnswer]
+	rights     answers[bool]
 }
 
 // CheckBoot asks the addresses of a boot service whether this installation's boot service answers at them. Its errors are *hardware.Error: Conflict if
@@ -64,7 +65,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return step.Retry(err).Result()
 	}
 	if obs.provider.DeletionTimestamp != nil {
-		return r.checkKept(ctx, obs.provider)
+		return r.checkKept(ctx, obs)
 	}
 	found := findProblem(obs)
 	if found == nil && obs.owner() == "" {
@@ -92,13 +93,14 @@ func serviceEvents(before, after *v1alpha1.NodeProvider) []event.Event {
 		step.ConditionEvents(before.Status.Conditions, after.Status.Conditions, "CheckInstaller", v1alpha1.ConditionInstallerReachable)...)
 }
 
-// checkKept goes on asking the boot address of a NodeProvider that is being deleted and is kept for the Machines of its hosts. Its condition Ready
+// checkKept goes on asking the services of a NodeProvider that is being deleted and is kept for the Machines of its hosts. Its condition Ready
 // belongs to the controller inuse. Without it: the address was wrong at the moment of the deletion, and its Machines wait for ever for a
 // condition that nobody corrects.
-func (r *Reconciler) checkKept(ctx context.Context, provider *v1alpha1.NodeProvider) (reconcile.Result, error) {
+func (r *Reconciler) checkKept(ctx context.Context, obs observation) (reconcile.Result, error) {
+	provider := obs.provider
 	after, outcome := provider.DeepCopy(), step.Done()
-	if pause := r.checkBoot(ctx, after); pause > 0 {
-		outcome = step.Wait("the next question to the boot service's address", pause)
+	if pause := max(r.checkBoot(ctx, after), r.checkInstaller(ctx, after, obs.owner() == provider.Name)); pause > 0 {
+		outcome = step.Wait("the next question to its services", pause)
 	}
 	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, provider, after, serviceEvents(provider, after), outcome)
 }

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -100,6 +101,57 @@ func TestAFailureThatDiffersInItsTimesAloneIsWrittenOnce(t *testing.T) {
 		version = stored.ResourceVersion
 		clock.SetTime(clock.Now().Add(time.Minute))
 	}
+}
+
+func TestAnAnswerIsNotLostWithTheWriteOfIt(t *testing.T) {
+	namespace := server.Namespace(t)
+	provider := &v1alpha1.NodeProvider{
+		ObjectMeta: metav1.ObjectMeta{Name: "installer-3"},
+		Spec:       v1alpha1.NodeProviderSpec{HostNamespace: namespace, Ironic: &v1alpha1.IronicProvider{Endpoint: "https://10.0.0.5:6385"}},
+	}
+	server.Create(t, provider)
+	key := client.ObjectKeyFromObject(provider)
+	asked := 0
+	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
+	r := &Reconciler{
+		Client: server.Client, Recorder: events.NewFakeRecorder(100), Clock: clock,
+		CheckInstaller: func(_ context.Context, of *v1alpha1.NodeProvider) (string, error) {
+			asked++
+			// Somebody writes it while Ironic is asked, as the controller that adds its finalizer does.
+			patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{"asked":"%d"}}}`, asked))
+			if err := server.Client.Patch(t.Context(), provider.DeepCopy(), patch); err != nil {
+				t.Error(err)
+			}
+			return "", fmt.Errorf("%s does not answer", of.Spec.Ironic.Endpoint)
+		},
+	}
+	reconcile := func(endpoint string, times int) {
+		t.Helper()
+		for range 2 { // the first write is refused
+			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var stored v1alpha1.NodeProvider
+		if err := server.Client.Get(t.Context(), key, &stored); err != nil {
+			t.Fatal(err)
+		}
+		if got := meta.FindStatusCondition(stored.Status.Conditions, v1alpha1.ConditionInstallerReachable); got == nil || got.Message != endpoint+" does not answer" || asked != times {
+			t.Errorf("asked %d times, and the condition is %+v", asked, got)
+		}
+	}
+	reconcile("https://10.0.0.5:6385", 1)
+	if err := server.Client.Patch(t.Context(), provider.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"ironic":{"endpoint":"https://10.0.0.6:6385"}}}`))); err != nil {
+		t.Fatal(err)
+	}
+	reconcile("https://10.0.0.6:6385", 2)
+	// One that is deleted and kept for its Machines is asked for as before.
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["`+v1alpha1.InUseFinalizer+`"]}}`))
+	if err := errors.Join(server.Client.Patch(t.Context(), provider.DeepCopy(), patch), server.Client.Delete(t.Context(), provider.DeepCopy())); err != nil {
+		t.Fatal(err)
+	}
+	clock.SetTime(clock.Now().Add(time.Minute))
+	reconcile("https://10.0.0.6:6385", 3)
 }
 
 func TestNothingIsAskedForANodeProviderWhoseHostNamespaceIsAnothers(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -13,7 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -194,4 +197,23 @@ func TestAManagerThatMayDriveNoHostsSaysSo(t *testing.T) {
 	served.Spec.Redfish, served.Spec.Metal3 = nil, &v1alpha1.Metal3Provider{}
 	server.Create(t, served)
 	await(t, "limited-2", v1alpha1.ReasonReady, "")
+}
+
+func TestAManagerThatLosesItsRightsSaysSo(t *testing.T) {
+	server.Create(t, provider("limited-3", server.Namespace(t)))
+	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
+	r := &Reconciler{Client: server.Client, Recorder: events.NewFakeRecorder(100), Clock: clock, CheckBoot: func(context.Context, v1alpha1.NetbootSpec) error { return nil }}
+	for _, c := range []struct {
+		client client.Client
+		reason string
+		pause  time.Duration
+	}{{server.Client, v1alpha1.ReasonReady, rightsInterval}, {reviewed{server.Client, newNobody(t)}, v1alpha1.ReasonManagerLimited, permissionRecheckInterval}, {server.Client, v1alpha1.ReasonReady, bootInterval - permissionRecheckInterval}} {
+		r.Client = c.client
+		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "limited-3"}})
+		if err != nil || result.RequeueAfter != c.pause {
+			t.Errorf("%s: again after %s, %v", c.reason, result.RequeueAfter, err)
+		}
+		await(t, "limited-3", c.reason, "")
+		clock.SetTime(clock.Now().Add(c.pause))
+	}
 }

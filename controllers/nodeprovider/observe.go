@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -18,7 +18,7 @@ import (
 
 // observation is everything that one reconcile of a NodeProvider reads. observe sets all of it.
 type observation struct {
-	// provider is nil where it does not exist, or is being deleted and nothing keeps it. Nothing else is read of one that is being deleted.
+	// provider is nil where it does not exist, or is being deleted and nothing keeps it. Of one that is being deleted only the namespace is read beside it.
 	provider *v1alpha1.NodeProvider
 	// namespace is the host namespace; nil: it does not exist.
 	namespace *corev1.Namespace
@@ -28,8 +28,11 @@ type observation struct {
 	isLimited bool
 }
 
-// owner returns the name of the NodeProvider that has claimed the namespace.
+// owner returns the name of the NodeProvider that has claimed the namespace; empty: none has.
 func (obs observation) owner() string {
+	if obs.namespace == nil {
+		return ""
+	}
 	return obs.namespace.Annotations[v1alpha1.AnnotationNodeProvider]
 }
 
@@ -42,14 +45,14 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observation, err
 		return observation{}, nil
 	}
 	obs := observation{provider: provider}
-	if provider.DeletionTimestamp != nil {
-		return obs, nil
-	}
 	namespace := &corev1.Namespace{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: provider.Spec.HostNamespace}, namespace); err != nil {
 		return obs, client.IgnoreNotFound(err)
 	}
 	obs.namespace = namespace
+	if provider.DeletionTimestamp != nil {
+		return obs, nil
+	}
 	var hosts metal3.BareMetalHostList
 	if err := r.Client.List(ctx, &hosts, client.InNamespace(namespace.Name), client.UnsafeDisableDeepCopy); err != nil {
 		return obs, fmt.Errorf("list BareMetalHosts: %w", err)
@@ -57,19 +60,21 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observation, err
 	if i := slices.IndexFunc(hosts.Items, func(h metal3.BareMetalHost) bool { return isForeign(&h) }); i >= 0 {
 		obs.foreignHost = hosts.Items[i].Name
 	}
-	if provider.Spec.Metal3 == nil && !isReady(provider) {
+	if provider.Spec.Metal3 == nil {
 		return obs, r.observeRights(ctx, &obs)
 	}
 	return obs, nil
 }
 
-// isReady reports whether the present specification was found to be ready. Its rights are not asked for again: every host that is created starts a reconcile.
-func isReady(provider *v1alpha1.NodeProvider) bool {
-	return provider.Status.ObservedGeneration == provider.Generation && meta.IsStatusConditionTrue(provider.Status.Conditions, v1alpha1.ConditionReady)
-}
+// rightsInterval is how often the manager asks what it may do where it may do what is needed.
+const rightsInterval = 10 * time.Minute
 
 // observeRights asks the API server what the manager may do in the host namespace. Where nobody may ask that, or the API server cannot tell, it counts as allowed.
 func (r *Reconciler) observeRights(ctx context.Context, obs *observation) error {
+	now := r.Clock.Now()
+	if wasLimited, at := r.rights.get(obs.provider); !at.IsZero() && !wasLimited && !at.After(now) && now.Sub(at) < rightsInterval {
+		return nil
+	}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 		Namespace: obs.namespace.Name, Verb: "create", Group: v1alpha1.GroupVersion.Group, Resource: "hostrecords",
 	}}}
@@ -79,7 +84,9 @@ func (r *Reconciler) observeRights(ctx context.Context, obs *observation) error 
 	case err != nil:
 		return fmt.Errorf("ask whether the manager may create HostRecords in namespace %s: %w", obs.namespace.Name, err)
 	}
-	obs.isLimited = !review.Status.Allowed && review.Status.EvaluationError == ""
+	if obs.isLimited = !review.Status.Allowed && review.Status.EvaluationError == ""; review.Status.EvaluationError == "" {
+		r.rights.set(obs.provider, obs.isLimited, now)
+	}
 	return nil
 }
 

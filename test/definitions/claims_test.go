@@ -216,6 +216,7 @@ func testClaimedHost(t *testing.T, r claimRig) {
 		release      = `{"metadata":{"annotations":{"ingot.dev/release":"some-uid"}}}`
 		detach       = `{"metadata":{"annotations":{"baremetalhost.metal3.io/detached":""}}}`
 		installed    = `{"metadata":{"annotations":{"ingot.dev/installation":"{}"}}}`
+		node         = `{"metadata":{"annotations":{"ingot.dev/ironic-node":"node-9"}}}`
 	)
 	way := "kubectl delete machine -n default " + m.Name
 	for _, a := range []attempt{
@@ -224,6 +225,7 @@ func testClaimedHost(t *testing.T, r claimRig) {
 		{"somebody gives it to another Machine", r.keeper, other, way},
 		{"somebody changes the boot MAC", r.keeper, mac, "spec.bootMACAddress"},
 		{"an administrator changes the BMC address", r.admin, address, "spec.bmc.address"},
+		{"somebody names another node of Ironic", r.keeper, node, "nobody changes its annotation ingot.dev/ironic-node meanwhile"},
 		{"the BMC address is removed", r.admin, `{"spec":{"bmc":null}}`, "spec.bmc.address"},
 		{"it is detached and changed in one request", r.admin, detach[:len(detach)-1] + `,"spec":{"bmc":{"address":"redfish://10.0.0.8"}}}`, "spec.bmc.address"},
 		{"somebody releases it without the verb", r.operator, release, "operator may not release the host of Machine default/" + m.Name},
@@ -245,6 +247,7 @@ func testClaimedHost(t *testing.T, r claimRig) {
 		{"a detached host, without the verb", r.operator, address, "only the manager changes spec.bmc.address"},
 		{"a detached host, with the verb", r.keeper, address, ""},
 		{"a detached host's boot MAC, with the verb", r.keeper, mac, ""},
+		{"a detached host's node, with the verb", r.keeper, node, ""},
 		{"a detached host stays its Machine's", r.keeper, free, way},
 	} {
 		a.run(t, host)

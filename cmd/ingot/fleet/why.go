@@ -275,7 +275,7 @@ var nextSteps = map[string]string{
 	v1alpha1.ReasonBMCNotFound:                 "correct the path of the system in spec.bmc.address of HOST, or reset its BMC",
 	v1alpha1.ReasonBMCUnsupported:              "look at the firmware version and the licence of HOST's BMC: it cannot do what is asked of it",
 	v1alpha1.ReasonBMCInvalid:                  "look at the firmware version of HOST's BMC: its answers cannot be read",
-	v1alpha1.ReasonBMCAddressInvalid:           "correct spec.bmc.address of HOST",
+	v1alpha1.ReasonBMCAddressInvalid:           "correct spec.bmc.address of HOST; one that Ironic knows by the annotation " + v1alpha1.AnnotationIronicNode + " needs none",
 	v1alpha1.ReasonCredentialsMissing:          "create or correct the Secret of HOST's BMC",
 	v1alpha1.ReasonCABundleMissing:             "create or correct the Secret of the NodeProvider's certificates",
 	v1alpha1.ReasonInstallerUnreachable:        "look at the Ironic of HOST's NodeProvider: whether its API answers at spec.ironic.endpoint, and whether caBundle verifies its certificate",

@@ -45,7 +45,7 @@ func (i *Installer) attemptOperations(ctx context.Context, c call, n node, from 
 		set("/extra/"+extraEnrolled, n.withAttempt(c).record.enrolled), set("/extra/"+extraFrom, from), set("/extra/"+extraOutcome, ""),
 	}
 	driver := driverOf(i.options, c.host)
-	if n.record.isCreated && c.host.BMC.Address != "" {
+	if n.record.isCreated {
 		operations = append(operations, driver.operations()...)
 	}
 	operations = append(operations, taking(n, c.host)...)

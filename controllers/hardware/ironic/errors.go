@@ -51,14 +51,10 @@ func asError(err error, op, target string) error {
 	if hardware.KindOf(err) != "" {
 		return err
 	}
-	// Gophercloud logs in again by itself, and what it says of that does not unwrap.
+	// Gophercloud logs in again by itself. The error of a login that fails does not unwrap.
 	var login *gophercloud.ErrUnableToReauthenticate
 	if errors.As(err, &login) && login.ErrReauth != nil {
 		return asError(login.ErrReauth, opKeystone, target)
-	}
-	var second *gophercloud.ErrErrorAfterReauthentication
-	if errors.As(err, &second) && second.ErrOriginal != nil {
-		return asError(second.ErrOriginal, op, target)
 	}
 	var response gophercloud.ErrUnexpectedResponseCode
 	if !errors.As(err, &response) {

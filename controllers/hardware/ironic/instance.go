@@ -207,6 +207,9 @@ func driverOf(options Options, host hardware.Host) driver {
 		set("ipmi_password", bmc.Password)
 		return driver{name: firstOf(options.HardwareType, "ipmi"), info: info}
 	}
+	if bmc.Address == "" { // Ironic has its own
+		return driver{name: options.HardwareType, info: info}
+	}
 	set("redfish_address", bmc.Address)
 	set("redfish_system_id", bmc.SystemPath)
 	set("redfish_username", bmc.Username)

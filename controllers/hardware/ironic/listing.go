@@ -2,7 +2,6 @@ package ironic
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -38,52 +37,6 @@ type change struct {
 // nodeName returns the name of a node that is created for the host. No part of it can contain a tilde, and Ironic allows one.
 func nodeName(host hardware.Host) string { return host.Namespace + "~" + host.Name }
 
-// Check returns what Ironic answers: its address, the version that is spoken, and whether it shows nodes to the login. Nodes are read at most once in Options.ListAge. It
-// returns when the context ends, also while another call waits for Ironic.
-func (i *Installer) Check(ctx context.Context) (string, error) {
-	type result struct {
-		answer string
-		err    error
-	}
-	checked := make(chan result, 1)
-	go func() {
-		answer, err := i.check(ctx)
-		checked <- result{answer, err}
-	}()
-	select {
-	case r := <-checked:
-		return r.answer, named(r.err)
-	case <-ctx.Done():
-		return "", named(hardware.Errorf(hardware.Unreachable, opConnect, i.options.Endpoint, "it does not answer in time"))
-	}
-}
-
-// check is Check, which may wait longer: a lock knows no context.
-func (i *Installer) check(ctx context.Context) (string, error) {
-	l := &i.listing
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := i.renewList(ctx); err != nil {
-		return "", err
-	}
-	credentials, err := i.client.credentialsNow(ctx)
-	if err != nil {
-		return "", err
-	}
-	_, minor, err := i.client.open(ctx)
-	if err != nil {
-		return "", err
-	}
-	answer := fmt.Sprintf("Ironic answers at %s with API version 1.%d", i.options.Endpoint, minor)
-	if l.names.isEmpty() {
-		answer += "; it shows no nodes to this login, which is right unless the site has its nodes there already"
-		if credentials.KeystoneURL != "" {
-			answer += ": then their owner must be the project of the credentials"
-		}
-	}
-	return answer, nil
-}
-
 // find returns the node of the host as last read or changed, and whether it is being changed: the one with its record, else the one that has the name which the host's
 // node must have. Its uuid is empty when there is none.
 func (i *Installer) find(ctx context.Context, host hardware.Host) (n node, asked bool, err error) {
@@ -107,7 +60,7 @@ func (i *Installer) lookUp(ctx context.Context, host hardware.Host) (n node, ask
 	}
 	for _, former := range host.FormerUIDs {
 		if n, ok := l.byHost[former]; ok {
-			return n, false, nil
+			return n, false, l.names.conflict(n, host)
 		}
 	}
 	n, err = l.names.find(firstOf(host.InstallerNode, nodeName(host)), host)

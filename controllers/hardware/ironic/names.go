@@ -21,8 +21,6 @@ func newNames(count int) names {
 	return names{exact: make(map[string]node, 2*count), folded: make(map[string][]node, count)}
 }
 
-func (l names) isEmpty() bool { return len(l.exact) == 0 }
-
 func (l names) add(n node) {
 	l.exact[strings.ToLower(n.uuid)] = n
 	if n.name == "" {
@@ -58,7 +56,7 @@ func (l names) find(wanted string, host hardware.Host) (node, error) {
 // the erase goes to the node that is named now, and the one with the data goes to the next tenant as it is.
 func (l names) conflict(n node, host hardware.Host) error {
 	wanted := host.InstallerNode
-	if wanted == "" || n.record.host != host.UID || strings.EqualFold(wanted, n.uuid) || wanted == n.name {
+	if wanted == "" || !isRecordOf(n, host) || strings.EqualFold(wanted, n.uuid) || wanted == n.name {
 		return nil
 	}
 	if named, err := l.find(wanted, host); strings.EqualFold(wanted, n.name) && (err != nil || named.uuid == n.uuid) {

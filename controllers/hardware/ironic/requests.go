@@ -21,8 +21,7 @@ import (
 // Where there is neither, it creates one. Ironic gives no name twice, so that of two who create it one is refused.
 func (i *Installer) adopt(ctx context.Context, c call, n node) error {
 	if n.uuid == "" && c.host.InstallerNode != "" {
-		return hardware.Errorf(hardware.NotFound, "find node", c.host.String(), "Ironic has no node with the UUID or the name %q, or shows it to nobody with these credentials: "+
-			"correct the annotation ingot.dev/ironic-node, or remove it to have the node found by its boot MAC address or created", c.host.InstallerNode)
+		return missingNode(c.host)
 	}
 	if refused := refusalOf(n, c); n.uuid != "" && refused != nil {
 		return refused
@@ -51,6 +50,15 @@ func (i *Installer) adopt(ctx context.Context, c call, n node) error {
 	i.options.Log.Info("adopt node", "host", c.host.String(), "node", n.uuid, "name", n.name, "state", string(n.state))
 	_, err = i.patch(ctx, c.host, n, "adopt node", append(taking(n, c.host), set("/extra/"+extraHost, c.host.UID)))
 	return err
+}
+
+// missingNode returns the refusal of a host that names a node which Ironic does not have.
+func missingNode(host hardware.Host) error {
+	advice := "correct the annotation ingot.dev/ironic-node"
+	if host.BMC.Address != "" {
+		advice += ", or remove it to have the node found by its boot MAC address or created"
+	}
+	return hardware.Errorf(hardware.NotFound, "find node", host.String(), "Ironic has no node with the UUID or the name %q, or shows it to nobody with these credentials: %s", host.InstallerNode, advice)
 }
 
 // checkMAC refuses a node that has ports, and none with the host's boot MAC address. Without it: a host names the node of another free server by mistake, and that
