@@ -129,7 +129,7 @@ func (s *ironicSecret) readError(err error) error {
 	const op = "read Secret"
 	switch {
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("Secret %s does not exist", s.key)
+		return fmt.Errorf("there is no Secret %s", s.key)
 	case apierrors.IsForbidden(err):
 		return hardware.Errorf(hardware.Unauthorized, op, s.key.String(), "Ingot may not read it: bind ClusterRole ingot-manager-hosts to Ingot's service account by a RoleBinding in this namespace")
 	default:

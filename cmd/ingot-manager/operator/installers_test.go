@@ -112,7 +112,7 @@ func TestASecretOfAnIronicThatIsNotReadSaysWhoMustAct(t *testing.T) {
 		kind    hardware.Kind
 		want    string
 	}{
-		{apierrors.NewNotFound(of, "ironic"), hardware.Unauthorized, "correct the Secret of the NodeProvider's spec.ironic.credentialsSecretRef: Secret metal/ironic does not exist"},
+		{apierrors.NewNotFound(of, "ironic"), hardware.Unauthorized, "correct the Secret of the NodeProvider's spec.ironic.credentialsSecretRef: there is no Secret metal/ironic"},
 		{apierrors.NewForbidden(of, "ironic", nil), hardware.Unauthorized, "bind ClusterRole ingot-manager-hosts"},
 		{apierrors.NewServerTimeout(of, "get", 1), hardware.Unreachable, "metal/ironic"},
 	} {
