@@ -121,3 +121,14 @@ func TestEveryHintOfAnInstallIsGivenToIronic(t *testing.T) {
 func hintOf(device hardware.RootDevice) hardware.InstallSpec {
 	return hardware.InstallSpec{RootDevice: device}
 }
+
+func TestANodeWhoseBMCIronicAloneKnowsIsToldNothingOfIt(t *testing.T) {
+	options := Options{DeployKernel: "http://images/kernel", DeployRamdisk: "http://images/ramdisk", BMCCAPath: "/etc/ca.pem"}
+	want := map[string]any{"deploy_kernel": options.DeployKernel, "deploy_ramdisk": options.DeployRamdisk}
+	if got := driverOf(options, hardware.Host{InstallerNode: "node-7"}).info; !maps.Equal(got, want) {
+		t.Errorf("driver_info %v, expected %v", got, want)
+	}
+	if got := driverOf(options, hardware.Host{BMC: hardware.Endpoint{Address: "https://10.0.0.7"}}).info; got["redfish_address"] != "https://10.0.0.7" || got["redfish_verify_ca"] != options.BMCCAPath {
+		t.Errorf("of a host with a BMC: %v", got)
+	}
+}
