@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"sync"
@@ -41,18 +40,8 @@ func listNodes(ctx context.Context, running *ironicserver.Server) []nodeState {
 
 // readIronic returns what Ironic answers to a GET; nil: nothing.
 func readIronic(ctx context.Context, running *ironicserver.Server, path string) []byte {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, running.Endpoint+path, nil)
-	if err != nil {
-		return nil
-	}
-	request.Header.Set("X-OpenStack-Ironic-API-Version", "1.68")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, _ := io.ReadAll(response.Body)
-	return body
+	_, answer, _ := ironicserver.Ask(ctx, running.Endpoint, http.MethodGet, path, "")
+	return answer
 }
 
 // countNodes asks Ironic again and again how many nodes are in one of the states. The returned function ends that and returns the highest count, and how often

@@ -148,19 +148,9 @@ func registerSiteNode(t *testing.T, endpoint string, s ironicServer) string {
 	t.Helper()
 	post := func(path, body string, into any) {
 		t.Helper()
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint+"/v1"+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header.Set("Content-Type", "application/json")
-		request.Header.Set("X-OpenStack-Ironic-API-Version", "1.68")
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = response.Body.Close() }()
-		if response.StatusCode != http.StatusCreated || json.NewDecoder(response.Body).Decode(into) != nil {
-			t.Fatalf("%s: %s", path, response.Status)
+		status, answer, err := ironicserver.Ask(t.Context(), endpoint, http.MethodPost, "/v1"+path, body)
+		if err != nil || status != http.StatusCreated || json.Unmarshal(answer, into) != nil {
+			t.Fatalf("%s: %d, %v: %s", path, status, err, answer)
 		}
 	}
 	name := "site-" + s.name

@@ -37,22 +37,14 @@ type site struct {
 
 func (s site) send(method, path, body string, into any) (status int) {
 	s.Helper()
-	request, err := http.NewRequestWithContext(s.Context(), method, s.endpoint+"/v1"+path, strings.NewReader(body))
+	status, answer, err := server.Ask(s.Context(), s.endpoint, method, "/v1"+path, body)
 	if err != nil {
 		s.Fatal(err)
 	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("X-OpenStack-Ironic-API-Version", "1.68")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		s.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	answer, _ := io.ReadAll(response.Body)
 	if into != nil && json.Unmarshal(answer, into) != nil {
-		s.Fatalf("%s %s: %s: %s", method, path, response.Status, answer)
+		s.Fatalf("%s %s: %d: %s", method, path, status, answer)
 	}
-	return response.StatusCode
+	return status
 }
 
 func (s site) node(name string) (n siteNode) {

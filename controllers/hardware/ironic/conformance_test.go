@@ -1,7 +1,6 @@
 package ironic_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -177,21 +176,15 @@ type known struct {
 // node returns the server's node; nil: Ironic does not know the server.
 func (r *rig) node() *known {
 	r.Helper()
-	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, r.endpoint+"/v1/nodes/"+r.nodeName(), nil)
+	status, answer, err := server.Ask(context.Background(), r.endpoint, http.MethodGet, "/v1/nodes/"+r.nodeName(), "")
 	if err != nil {
 		r.Fatal(err)
 	}
-	request.Header.Set("X-OpenStack-Ironic-API-Version", "1.68")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		r.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode == http.StatusNotFound {
+	if status == http.StatusNotFound {
 		return nil
 	}
 	n := &known{}
-	if err := json.NewDecoder(response.Body).Decode(n); err != nil {
+	if err := json.Unmarshal(answer, n); err != nil {
 		r.Fatal(err)
 	}
 	return n
@@ -210,18 +203,11 @@ func (r *rig) send(method, path string, body any) int {
 	if err != nil {
 		r.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(context.Background(), method, r.endpoint+"/v1/nodes/"+r.nodeName()+path, bytes.NewReader(encoded))
+	status, _, err := server.Ask(context.Background(), r.endpoint, method, "/v1/nodes/"+r.nodeName()+path, string(encoded))
 	if err != nil {
 		r.Fatal(err)
 	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("X-OpenStack-Ironic-API-Version", "1.68")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		r.Fatal(err)
-	}
-	_ = response.Body.Close()
-	return response.StatusCode
+	return status
 }
 
 func (r *rig) Power() hardware.PowerState { return r.powerOf(r.node()) }

@@ -328,17 +328,7 @@ func (m *member) maintained() func(hardware.Attempt) error {
 func (m *member) insist(method, body string) {
 	m.Helper()
 	m.until("maintenance", func() bool {
-		request, err := http.NewRequestWithContext(m.Context(), method, m.options.Endpoint+"/v1/nodes/"+m.name()+"/maintenance", strings.NewReader(body))
-		if err != nil {
-			m.Fatal(err)
-		}
-		request.Header.Set("Content-Type", "application/json")
-		request.Header.Set("X-OpenStack-Ironic-API-Version", "1.68")
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return false
-		}
-		_ = response.Body.Close()
-		return response.StatusCode == http.StatusAccepted
+		status, _, err := server.Ask(m.Context(), m.options.Endpoint, method, "/v1/nodes/"+m.name()+"/maintenance", body)
+		return err == nil && status == http.StatusAccepted
 	})
 }

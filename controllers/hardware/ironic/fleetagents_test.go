@@ -75,23 +75,17 @@ func (m *member) agentIn(state string) server.AgentOptions {
 
 // states returns the provision states of the nodes by their names; nil: Ironic does not answer.
 func (f *fleet) states(ctx context.Context) map[string]string {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.ironic.Endpoint+"/v1/nodes?fields=name,provision_state", nil)
+	_, answer, err := server.Ask(ctx, f.ironic.Endpoint, http.MethodGet, "/v1/nodes?fields=name,provision_state", "")
 	if err != nil {
 		return nil
 	}
-	request.Header.Set("X-OpenStack-Ironic-API-Version", "1.68")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = response.Body.Close() }()
 	var listed struct {
 		Nodes []struct {
 			Name  string
 			State string `json:"provision_state"`
 		}
 	}
-	if json.NewDecoder(response.Body).Decode(&listed) != nil {
+	if json.Unmarshal(answer, &listed) != nil {
 		return nil
 	}
 	states := map[string]string{}

@@ -126,20 +126,11 @@ func (f *fixture) stored() (n struct {
 	CleanStep   struct{ Step string } `json:"clean_step"`
 }) {
 	f.Helper()
-	request, err := http.NewRequestWithContext(f.Context(), http.MethodGet, f.options.Endpoint+"/v1/nodes/"+f.name(), nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	request.Header.Set("X-OpenStack-Ironic-API-Version", "1.68")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
+	status, answer, err := server.Ask(f.Context(), f.options.Endpoint, http.MethodGet, "/v1/nodes/"+f.name(), "")
+	if err != nil || status != http.StatusOK {
 		return n
 	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		return n
-	}
-	if err := json.NewDecoder(response.Body).Decode(&n); err != nil {
+	if err := json.Unmarshal(answer, &n); err != nil {
 		f.Fatal(err)
 	}
 	return n

@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/ironic"
+	server "github.com/ingot-dev/ingot/test/ironic"
 	"github.com/ingot-dev/ingot/test/require"
 )
 
@@ -163,19 +163,9 @@ func (f *fixture) expectPower(want hardware.PowerState) {
 // ask sends a request for the host's node to Ironic, as another client does.
 func (f *fixture) ask(method, path, body string) {
 	f.Helper()
-	request, err := http.NewRequestWithContext(f.Context(), method, f.options.Endpoint+"/v1/nodes/"+f.host.Namespace+"~"+f.host.Name+path, strings.NewReader(body))
-	if err != nil {
-		f.Fatal(err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("X-OpenStack-Ironic-API-Version", "1.68")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		f.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	if answer, _ := io.ReadAll(response.Body); response.StatusCode >= http.StatusMultipleChoices {
-		f.Fatalf("%s %s: %s: %s", method, path, response.Status, answer)
+	status, answer, err := server.Ask(f.Context(), f.options.Endpoint, method, "/v1/nodes/"+f.host.Namespace+"~"+f.host.Name+path, body)
+	if err != nil || status >= http.StatusMultipleChoices {
+		f.Fatalf("%s %s: %d, %v: %s", method, path, status, err, answer)
 	}
 }
 

@@ -1,7 +1,6 @@
 package standin
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -150,22 +149,12 @@ func (one *server) letAgentWork(n node) {
 }
 
 func (s *StandIn) send(ctx context.Context, method, path string, body []byte, into any) error {
-	request, err := http.NewRequestWithContext(ctx, method, s.options.Endpoint+path, bytes.NewReader(body))
-	if err != nil {
+	status, answer, err := ironic.Ask(ctx, s.options.Endpoint, method, path, string(body))
+	if err != nil || into == nil {
 		return err
 	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("X-OpenStack-Ironic-API-Version", "1.68")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
+	if status != http.StatusOK {
+		return fmt.Errorf("the answer is %d", status)
 	}
-	defer func() { _ = response.Body.Close() }()
-	if into == nil {
-		return nil
-	}
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("the answer is %s", response.Status)
-	}
-	return json.NewDecoder(response.Body).Decode(into)
+	return json.Unmarshal(answer, into)
 }
