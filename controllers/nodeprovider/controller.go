@@ -80,7 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	after := obs.provider.DeepCopy()
 	outcome := report(after, found, r.Clock.Now())
 	// A NodeProvider has one of these services.
-	if pause := max(r.checkBoot(ctx, after), r.checkInstaller(ctx, after, found == nil)); pause > 0 && (found == nil || !found.isOfRights()) {
+	if pause := max(r.checkBoot(ctx, after), r.checkInstaller(ctx, after, found == nil)); pause > 0 && (found == nil || !found.isMissingRights()) {
 		outcome = step.Wait("the next question to its services", pause)
 	}
 	changes := append(step.ConditionEvents(obs.provider.Status.Conditions, after.Status.Conditions, "Claim", v1alpha1.ConditionReady), serviceEvents(obs.provider, after)...)

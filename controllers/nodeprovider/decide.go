@@ -12,8 +12,8 @@ type problem struct {
 	message string
 }
 
-// isOfRights reports whether the problem ends when an administrator gives the manager rights, which are not watched.
-func (p *problem) isOfRights() bool {
+// isMissingRights reports whether the manager lacks rights. Those are not watched.
+func (p *problem) isMissingRights() bool {
 	return p.reason == v1alpha1.ReasonHostNamespaceDenied || p.reason == v1alpha1.ReasonManagerLimited
 }
 

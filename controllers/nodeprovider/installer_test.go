@@ -20,12 +20,14 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
+func ironicProvider(name, namespace, endpoint string) *v1alpha1.NodeProvider {
+	return &v1alpha1.NodeProvider{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.NodeProviderSpec{
+		HostNamespace: namespace, Ironic: &v1alpha1.IronicProvider{Endpoint: endpoint},
+	}}
+}
+
 func TestANodeProviderSaysWhetherItsIronicAnswers(t *testing.T) {
-	namespace := server.Namespace(t)
-	server.Create(t, &v1alpha1.NodeProvider{
-		ObjectMeta: metav1.ObjectMeta{Name: "installer-1"},
-		Spec:       v1alpha1.NodeProviderSpec{HostNamespace: namespace, Ironic: &v1alpha1.IronicProvider{Endpoint: "https://ironic.example.com"}},
-	})
+	server.Create(t, ironicProvider("installer-1", server.Namespace(t), "https://ironic.example.com"))
 	refused := hardware.Errorf(hardware.Unauthorized, "use Ironic", "", "no such login")
 	refused.Reason = hardware.ReasonInstallerUnauthorized
 	var answer string
@@ -74,11 +76,7 @@ func TestANodeProviderSaysWhetherItsIronicAnswers(t *testing.T) {
 }
 
 func TestAFailureThatDiffersInItsTimesAloneIsWrittenOnce(t *testing.T) {
-	namespace := server.Namespace(t)
-	server.Create(t, &v1alpha1.NodeProvider{
-		ObjectMeta: metav1.ObjectMeta{Name: "installer-2"},
-		Spec:       v1alpha1.NodeProviderSpec{HostNamespace: namespace, Ironic: &v1alpha1.IronicProvider{Endpoint: "https://ironic.example.com"}},
-	})
+	server.Create(t, ironicProvider("installer-2", server.Namespace(t), "https://ironic.example.com"))
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
 	r := &Reconciler{
 		Client: server.Client, Recorder: events.NewFakeRecorder(100), Clock: clock,
@@ -104,11 +102,7 @@ func TestAFailureThatDiffersInItsTimesAloneIsWrittenOnce(t *testing.T) {
 }
 
 func TestAnAnswerIsNotLostWithTheWriteOfIt(t *testing.T) {
-	namespace := server.Namespace(t)
-	provider := &v1alpha1.NodeProvider{
-		ObjectMeta: metav1.ObjectMeta{Name: "installer-3"},
-		Spec:       v1alpha1.NodeProviderSpec{HostNamespace: namespace, Ironic: &v1alpha1.IronicProvider{Endpoint: "https://10.0.0.5:6385"}},
-	}
+	provider := ironicProvider("installer-3", server.Namespace(t), "https://10.0.0.5:6385")
 	server.Create(t, provider)
 	key := client.ObjectKeyFromObject(provider)
 	asked := 0
@@ -165,12 +159,9 @@ func TestNothingIsAskedForANodeProviderWhoseHostNamespaceIsAnothers(t *testing.T
 		},
 	}
 	for _, name := range []string{"installer-first", "installer-thief"} {
-		server.Create(t, &v1alpha1.NodeProvider{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: v1alpha1.NodeProviderSpec{HostNamespace: namespace, Ironic: &v1alpha1.IronicProvider{
-				Endpoint: "https://" + name + ".example.com", CredentialsSecretRef: &v1alpha1.LocalReference{Name: "rack-1-bmc"},
-			}},
-		})
+		provider := ironicProvider(name, namespace, "https://"+name+".example.com")
+		provider.Spec.Ironic.CredentialsSecretRef = &v1alpha1.LocalReference{Name: "rack-1-bmc"}
+		server.Create(t, provider)
 		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: name}}); err != nil {
 			t.Fatal(err)
 		}

@@ -72,7 +72,7 @@ const rightsInterval = 10 * time.Minute
 // observeRights asks the API server what the manager may do in the host namespace. Where nobody may ask that, or the API server cannot tell, it counts as allowed.
 func (r *Reconciler) observeRights(ctx context.Context, obs *observation) error {
 	now := r.Clock.Now()
-	if wasLimited, at := r.rights.get(obs.provider); !at.IsZero() && !wasLimited && !at.After(now) && now.Sub(at) < rightsInterval {
+	if wasLimited, left := r.rights.get(obs.provider, now, rightsInterval); left > 0 && !wasLimited {
 		return nil
 	}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -84,7 +84,8 @@ func (r *Reconciler) observeRights(ctx context.Context, obs *observation) error 
 	case err != nil:
 		return fmt.Errorf("ask whether the manager may create HostRecords in namespace %s: %w", obs.namespace.Name, err)
 	}
-	if obs.isLimited = !review.Status.Allowed && review.Status.EvaluationError == ""; review.Status.EvaluationError == "" {
+	if review.Status.EvaluationError == "" {
+		obs.isLimited = !review.Status.Allowed
 		r.rights.set(obs.provider, obs.isLimited, now)
 	}
 	return nil

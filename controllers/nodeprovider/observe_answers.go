@@ -22,14 +22,20 @@ type answered[T any] struct {
 	at         time.Time
 }
 
-// get returns the last answer; the time is zero where there is none for this specification.
-func (a *answers[T]) get(provider *v1alpha1.NodeProvider) (answer T, at time.Time) {
+// get returns the last answer about this specification, the zero value if there is none, and how long it counts: for the interval since it was asked. It is
+// asked anew when nothing is left. A clock that was set back does not delay that.
+func (a *answers[T]) get(provider *v1alpha1.NodeProvider, now time.Time, interval time.Duration) (answer T, left time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if last, isAsked := a.last[provider.UID]; isAsked && last.generation == provider.Generation {
-		return last.answer, last.at
+	last, isAsked := a.last[provider.UID]
+	switch {
+	case !isAsked || last.generation != provider.Generation:
+		return answer, 0
+	case last.at.After(now):
+		return last.answer, 0
+	default:
+		return last.answer, interval - now.Sub(last.at)
 	}
-	return answer, time.Time{}
 }
 
 func (a *answers[T]) set(provider *v1alpha1.NodeProvider, answer T, at time.Time) {

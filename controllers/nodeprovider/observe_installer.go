@@ -32,9 +32,8 @@ func (r *Reconciler) checkInstaller(ctx context.Context, provider *v1alpha1.Node
 		return 0
 	}
 	now := r.Clock.Now()
-	last, at := r.installers.get(provider)
-	pause := installerInterval - now.Sub(at)
-	if at.IsZero() || at.After(now) || pause <= 0 {
+	last, pause := r.installers.get(provider, now, installerInterval)
+	if pause <= 0 {
 		var isStopped bool
 		if last, isStopped = r.askInstaller(ctx, provider, last); isStopped {
 			return time.Second

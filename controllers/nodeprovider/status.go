@@ -23,7 +23,7 @@ func report(after *v1alpha1.NodeProvider, found *problem, now time.Time) step.Ou
 	if found != nil {
 		status, reason, message = metav1.ConditionFalse, found.reason, found.message
 		outcome = step.Stuck(found.message)
-		if found.isOfRights() {
+		if found.isMissingRights() {
 			outcome = step.Wait(found.message, permissionRecheckInterval)
 		}
 	}

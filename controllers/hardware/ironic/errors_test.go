@@ -78,14 +78,14 @@ func TestAPortThatALoginDoesNotSeeIsToldFromANodeThatIsLocked(t *testing.T) {
 	host := hardware.Host{Name: "a", Namespace: "hall", BootMAC: "52:54:00:00:00:01"}
 	ours := node{uuid: "1", record: record{isCreated: true}}
 	taken := asError(refusal(http.StatusConflict, "A port with MAC address 52:54:00:00:00:01 already exists."), "create port", "hall/a")
-	if got := hiddenPort(taken, host, ours).Error(); !strings.Contains(got, "--owner") || !strings.Contains(got, "node delete 1") {
+	if got := asHiddenPort(taken, host, ours).Error(); !strings.Contains(got, "--owner") || !strings.Contains(got, "node delete 1") {
 		t.Errorf("seen %s", got)
 	}
 	locked := asError(refusal(http.StatusConflict, "Node 1 is locked by host c, please retry after the current operation is completed."), "create port", "hall/a")
-	if got := hiddenPort(locked, host, ours); got.Error() != locked.Error() {
+	if got := asHiddenPort(locked, host, ours); got.Error() != locked.Error() {
 		t.Errorf("seen %s", got)
 	}
-	if got := hiddenPort(taken, host, node{uuid: "1"}); got.Error() != taken.Error() {
+	if got := asHiddenPort(taken, host, node{uuid: "1"}); got.Error() != taken.Error() {
 		t.Errorf("the site's own node: seen %s", got)
 	}
 }

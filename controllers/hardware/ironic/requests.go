@@ -204,7 +204,7 @@ func (i *Installer) manage(ctx context.Context, c call, n node) error {
 			return findErr
 		}
 		if owner == "" {
-			return i.failed(hiddenPort(asError(err, "create port", c.host.String()), c.host, n)) // no port has the address that this login may see
+			return i.failed(asHiddenPort(asError(err, "create port", c.host.String()), c.host, n)) // no port has the address that this login may see
 		}
 		if owner != n.uuid {
 			return hardware.Errorf(hardware.Conflict, "create port", c.host.String(),
@@ -217,9 +217,9 @@ func (i *Installer) manage(ctx context.Context, c call, n node) error {
 // takenText is in Ironic's refusal of a port whose MAC address another port has.
 const takenText = "already exists"
 
-// hiddenPort returns what the refusal of a port means where another port has the address and this login does not see it: the server has a node already, which is another
+// asHiddenPort returns what the refusal of a port means where another port has the address and this login does not see it: the server has a node already, which is another
 // project's. Any other refusal stays as it is: the node is locked.
-func hiddenPort(err error, host hardware.Host, n node) error {
+func asHiddenPort(err error, host hardware.Host, n node) error {
 	if !n.record.isCreated || !strings.Contains(err.Error(), takenText) {
 		return err
 	}
