@@ -116,29 +116,36 @@ $(BIN)/node-image/guest: $(wildcard test/vm/guest/*.go) go.mod | $(BIN)/node-ima
 	@go build -ldflags '-s -w' -o $@ ./test/vm/guest
 
 ##@ Develop
+# One package more than processors is tested at once, because tests wait too; the slowest begin first.
+TESTS_AT_ONCE ?= $(shell echo $$(($$(nproc) + 1)))
+EVENTS = $(BIN)/events
+# run_tests,ARGUMENTS runs tests and then reports what was slow, failed and skipped.
+define run_tests
+	@rm -rf $(EVENTS) && mkdir -p $(EVENTS); failed=0; \
+	$(if $(ARGS),,(cd test/controlplane && GOFLAGS=-trimpath $(CURDIR)/$(BIN)/gotestsum --jsonfile $(CURDIR)/$(EVENTS)/controlplane.json --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary=all -- -count=1 -timeout 10m ./...) || failed=1;) \
+	$(BIN)/gotestsum --jsonfile $(EVENTS)/tests.json --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary=all -- -vet=off -p $(TESTS_AT_ONCE) -count=1 $(1) || failed=1; \
+	go run ./test/suite -budgets test/suite/budgets $(if $(INGOT_REQUIRE),-enforce) $(EVENTS)/*.json || failed=1; exit $$failed
+endef
+
 .PHONY: test
-test: $(BIN)/gotestsum programs ## Run every test. ARGS="-run NAME ./PACKAGE" narrows it; INGOT_REQUIRE=all fails where a program is missing.
-	$(if $(ARGS),,@cd test/controlplane && GOFLAGS=-trimpath $(CURDIR)/$(BIN)/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- -count=1 -timeout 10m ./...)
-	@$(BIN)/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary=output -- -count=1 -timeout 45m $(if $(ARGS),$(ARGS),./...)
+test: $(BIN)/gotestsum programs ## Run what every change must pass. ARGS="-run NAME ./PACKAGE" narrows it; INGOT_REQUIRE=all fails where a program is missing.
+	$(call run_tests,-timeout 30m $(if $(ARGS),$(ARGS),$$(go run ./test/suite -order test/suite/budgets) ./...))
+
+.PHONY: test-deep
+test-deep: $(BIN)/gotestsum programs boot boot-arm64 node-image ironic-agent ironic-29 ## Run every test that there is, for hours: all crash points, every way to boot, both Ironics, the ledger of costs; then the mutants.
+	$(call run_tests,-timeout 5h $(if $(ARGS),$(ARGS),./...))
+	@$(if $(ARGS),,go run ./test/mutants)
+test-deep: export INGOT_DEEP = all
+test-deep: export INGOT_REQUIRE = all
 
 .PHONY: e2e
 e2e: programs boot node-image ## Install a virtual server with real firmware by PXE, have it join a cluster and run a pod, release and erase it. ARGS="-run NAME" narrows it.
 	@INGOT_REQUIRE=all go test -count=1 -v -timeout 60m ./test/vm $(ARGS)
 
-.PHONY: e2e-all
-e2e-all: programs boot boot-arm64 node-image ironic-agent ironic-29 ## Run what .ci/run leaves out too: every way to boot, the Ironics of two releases, the demo with a baremetal-operator.
-	@INGOT_REQUIRE=all INGOT_E2E=all go test -count=1 -v -timeout 40m -run 'TestAgainst|TestAFleet|TestIronicDies' ./controllers/hardware/ironic
-	@INGOT_REQUIRE=all INGOT_E2E=all go test -count=1 -v -timeout 20m -run TestTheDemoKeepsItsPromisesWithABaremetalOperator ./test/e2e
-	@INGOT_REQUIRE=all INGOT_E2E=all go test -count=1 -v -timeout 90m ./test/vm $(ARGS)
-
 .PHONY: unit
 unit: $(BIN)/gotestsum ## Run the tests of packages that start no control plane: the suite for every save.
-	@$(BIN)/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary=output -- -count=1 \
+	@$(BIN)/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary=output -- -vet=off -short -count=1 \
 		$$(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep -v ' .*ingot/test/\(management\|cluster\)' | cut -d' ' -f1)
-
-.PHONY: test-crash
-test-crash: programs ## Kill the manager at every request of a life and of a rollout (half an hour). make test takes a sample of 20.
-	@INGOT_CRASH=all go test -count=1 -v -timeout 90m ./test/crash
 
 .PHONY: mutants
 mutants: ## Change the pure packages in one place at a time, for 45 minutes; print what no test notices. ARGS="-budget 10m ./controllers/plan/host" narrows it.
@@ -154,6 +161,18 @@ bench-micro: ## Run the benchmarks of single functions.
 .PHONY: bench-fleet
 bench-fleet: programs $(BIN)/ingot-bench ## Measure a fleet. ARGS="-machines 30 -steady 1m" are its flags; 1,000 servers need 40 GB of disk.
 	@$(BIN)/ingot-bench $(ARGS)
+
+.PHONY: costs
+costs: programs ## Count what a Machine costs and compare with test/costs/costs.md. ARGS=-update writes the table; ARGS="-provider redfish" measures one.
+	@INGOT_DEEP=all go test -count=1 -v -timeout 60m -run TestAMachineCostsWhatTheTableSays ./test/costs $(if $(ARGS),-args $(ARGS))
+
+.PHONY: figures
+figures: programs $(BIN)/ingot-bench ## Measure the figures of the documents again, for an hour. ONLY=fleet measures one.
+	@go run ./test/figures update $(if $(ONLY),-only $(ONLY)) test/bench/README.md
+
+.PHONY: mass
+mass: ## Write test/arch/mass.txt, the table of what people must read, set and carry. The commit says what the growth is worth.
+	@go test -count=1 ./test/arch -run TestWhatGrowsIsInTheTable -args -write-mass && git diff --stat -- test/arch/mass.txt
 
 .PHONY: lint
 lint: $(BIN)/staticcheck ## Check format, vet, staticcheck, the import law and the budgets.
@@ -183,7 +202,8 @@ architecture: ## Draw the packages and their imports into controllers/doc.go.
 	@go run ./test/gendocs architecture . controllers/doc.go
 
 .PHONY: verify
-verify: generate ## Check that generated files are current.
+verify: generate ## Check that generated files are current, and that nobody typed a figure of the documents.
+	@go run ./test/figures check -since "$$(git log -1 --format=%cs -- test/costs/costs.md)" README.md test/bench/README.md
 	@changed=$$(git status --porcelain -- api config controllers/doc.go cloudinit/kubelet/fragment); [ -z "$$changed" ] || { echo "generated files are not current; commit what make generate wrote:"; echo "$$changed"; git diff -- api config controllers/doc.go cloudinit/kubelet/fragment | head -40; exit 1; }
 
 .PHONY: clean

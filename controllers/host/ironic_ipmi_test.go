@@ -12,10 +12,12 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	ironicserver "github.com/ingot-dev/ingot/test/ironic"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 // TestAServerThatSpeaksIPMIAloneGoesThroughItsLife has Ironic's hardware type ipmi and a BMC that speaks nothing else.
 func TestAServerThatSpeaksIPMIAloneGoesThroughItsLife(t *testing.T) {
+	require.Deep(t)
 	bmc := ironicserver.StartBMC(t, "root", "bmc-password")
 	running := ironicserver.Start(t, ironicserver.Options{HardwareType: "ipmi"})
 	files := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { _, _ = w.Write([]byte(q.URL.Path)) }))

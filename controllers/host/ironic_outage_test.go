@@ -10,10 +10,12 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	ironicserver "github.com/ingot-dev/ingot/test/ironic"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 // TestAnIronicThatIsDownInEveryPhaseFailsNothing ends the process of Ironic while one host is in each phase.
 func TestAnIronicThatIsDownInEveryPhaseFailsNothing(t *testing.T) {
+	require.Deep(t)
 	running := ironicserver.Start(t, ironicserver.Options{})
 	r := newIronicRig(t, running, "direct", 1)
 	r.stop()

@@ -15,6 +15,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	ironicserver "github.com/ingot-dev/ingot/test/ironic"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 // Ironic counts the nodes in these states against its two limits (ironic/conductor/manager.py, _concurrent_action_limit).
@@ -121,6 +122,7 @@ func (r *rig) awaitAll(servers []ironicServer, state metal3.ProvisioningState) (
 }
 
 func TestTwelveHostsThatAreClaimedAtOnceNeverExceedTheLimit(t *testing.T) {
+	require.Deep(t)
 	const limit = 3
 	running := ironicserver.Start(t, ironicserver.Options{MaxDeploys: limit, DeployDelay: 2})
 	r := newIronicRig(t, running, "fake", limit)
@@ -150,6 +152,7 @@ func TestTwelveHostsThatAreClaimedAtOnceNeverExceedTheLimit(t *testing.T) {
 }
 
 func TestErasesWaitForTheirTurnAtIronic(t *testing.T) {
+	require.Deep(t)
 	running := ironicserver.Start(t, ironicserver.Options{MaxCleans: 1})
 	r := newRigWith(t, 1, 0, func(r *rig) {
 		r.ironic = &v1alpha1.IronicProvider{Endpoint: running.Endpoint, HardwareType: "fake-hardware", DeployInterface: "direct", Limits: v1alpha1.IronicLimits{Cleans: 1}}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	ironicserver "github.com/ingot-dev/ingot/test/ironic"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 // nodeText returns what Ironic's API shows of the server's node, in every detail.
@@ -51,6 +52,7 @@ func (r *rig) provisionedIronic(s ironicServer, erase v1alpha1.EraseMode) {
 }
 
 func TestAReleaseWithoutAnEraseLeavesNothingOfTheTenantInIronic(t *testing.T) {
+	require.Deep(t)
 	running := ironicserver.Start(t, ironicserver.Options{})
 	r := newIronicRig(t, running, "fake", 250)
 	s := newIronicServer("node-1")
@@ -72,6 +74,7 @@ func TestAReleaseWithoutAnEraseLeavesNothingOfTheTenantInIronic(t *testing.T) {
 }
 
 func TestADeletedHostLeavesItsNodeManageableAndCanBeRegisteredAgain(t *testing.T) {
+	require.Deep(t)
 	running := ironicserver.Start(t, ironicserver.Options{})
 	for _, mode := range []v1alpha1.EraseMode{v1alpha1.EraseNone, v1alpha1.EraseMetadata} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -117,6 +120,7 @@ func TestADeletedHostLeavesItsNodeManageableAndCanBeRegisteredAgain(t *testing.T
 
 // TestAHostThatIsRestoredUnderAnotherUIDHasItsNode does what a backup tool does: it creates the objects again, without status and owners.
 func TestAHostThatIsRestoredUnderAnotherUIDHasItsNode(t *testing.T) {
+	require.Deep(t)
 	running := ironicserver.Start(t, ironicserver.Options{})
 	r := newIronicRig(t, running, "direct", 250)
 	s := newIronicServer("node-1")

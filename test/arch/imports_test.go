@@ -35,7 +35,7 @@ var law = []rule{
 	{"cmd/ingot", []string{"api", "presentation", "cloudinit", "imagebuilder", "controllers", "config", "cmd/ingot"}},
 	{"config", nil},
 	{"test/bmc", []string{"controllers/hardware", "test/bmc"}},
-	{"test/conformance", []string{"controllers/hardware"}},
+	{"test/conformance", []string{"controllers/hardware", "test/require"}},
 	{"test/rack", []string{"api", "controllers/hardware", "test/bmc", "test/rack"}},
 	{"test/cluster", nil},
 	{"test/controlplane", []string{"test/controlplane"}},

@@ -203,6 +203,7 @@ var interruptionCases = map[string]Case{
 			f.callUntil(attempt, f.install, reached)
 			before := f.attemptStatus()
 			f.SilenceBMC(true)
+			f.Advance(5 * time.Second) // a power that was read just now may be relied on
 			if err := f.install(attempt); hardware.KindOf(err) != hardware.Unreachable {
 				t.Errorf("with a silent BMC at %s: %v, expected Unreachable", before.Step, err)
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 const (
@@ -25,7 +26,8 @@ func Run(t *testing.T, subject Subject, harness Harness) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			if subject.IsParallel {
+			if subject.IsParallel { // a real service, which takes its time
+				require.OneOf(t, 8)
 				t.Parallel()
 			}
 			c.check(t, &rigs{subject: subject, harness: harness})
@@ -133,6 +135,13 @@ func (f *fixture) inspectBy(inspector hardware.Inspector) operation {
 func (f *fixture) attemptStatus() hardware.AttemptStatus {
 	f.t.Helper()
 	observation, err := f.Installer().Observe(f.t.Context(), f.Host())
+	for range 30 { // a service that is at work on the host may ask for patience
+		if hardware.KindOf(err) != hardware.Busy {
+			break
+		}
+		f.Advance(callInterval)
+		observation, err = f.Installer().Observe(f.t.Context(), f.Host())
+	}
 	if err != nil && hardware.KindOf(err) != hardware.Unreachable {
 		f.t.Fatalf("observe: %v", err)
 	}

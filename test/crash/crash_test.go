@@ -14,13 +14,14 @@ import (
 	"time"
 
 	"github.com/ingot-dev/ingot/test/crash/relay"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 const (
 	// choiceVariable is all, sample or points; seedVariable chooses the sample.
 	choiceVariable, seedVariable = "INGOT_CRASH", "INGOT_CRASH_SEED"
 	// sampleSize is how many runs a sample has, over all stories.
-	sampleSize = 20
+	sampleSize = 8
 	// maxFailed runs are enough to see what is wrong.
 	maxFailed = 3
 )
@@ -52,11 +53,16 @@ func TestNothingIsLostWhereverTheManagerDies(t *testing.T) { testEveryDeath(t, r
 // testEveryDeath kills the manager as the variable says.
 func testEveryDeath(t *testing.T, k kind) {
 	t.Helper()
-	choice := cmp.Or(os.Getenv(k.variable), os.Getenv(choiceVariable), "sample")
+	byDefault := "sample"
+	isWhole, seedByDefault := require.Sample()
+	if isWhole {
+		byDefault = "all"
+	}
+	choice := cmp.Or(os.Getenv(k.variable), os.Getenv(choiceVariable), byDefault)
 	if k.variable != choiceVariable && os.Getenv(k.variable) == "" && strings.Contains(choice, ":") {
 		t.Skipf("%s names points of another test", choiceVariable)
 	}
-	seed, err := strconv.ParseUint(cmp.Or(os.Getenv(seedVariable), "1"), 10, 64)
+	seed, err := strconv.ParseUint(cmp.Or(os.Getenv(seedVariable), strconv.FormatUint(seedByDefault, 10)), 10, 64)
 	if err != nil {
 		t.Fatalf("%s=%q: want a number", seedVariable, os.Getenv(seedVariable))
 	}

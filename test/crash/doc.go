@@ -9,17 +9,17 @@
 // does without a kill: one installation per attempt and no further attempt, counted at the servers' agents; one host per Machine,
 // counted in the requests; no bootstrap token and no claim Secret left; and no violation of package invariants.
 //
-// By default a sample of 20 is run, seeded by INGOT_CRASH_SEED (1 when it is not set). INGOT_CRASH=all runs every n, which
-// `make test-crash` does; INGOT_CRASH=life:before:17,rollout:after:3 runs these. What order the requests come in depends in part on
+// By default a sample of 8 is run, seeded by INGOT_CRASH_SEED or, without it, by INGOT_DEEP, which CI sets to the commit. INGOT_CRASH=all runs every n, as
+// `make test-deep` does; INGOT_CRASH=life:before:17,rollout:after:3 runs these. What order the requests come in depends in part on
 // time, so each run prints which request its number was, and the summary prints the kinds of requests at which no run was killed.
 //
 // A second test runs the first two scenarios at a site where a baremetal-operator serves the hosts, with the rights of config/metal3: that of package
 // baremetaloperator, which is not killed. An even seed has its release that writes conditions and limits the tries, an odd one that without. The sample
-// has 10 runs; INGOT_CRASH_METAL3 chooses as INGOT_CRASH does. There the agents are counted too, no host is cleaned while its node runs, and none is
+// has 4 runs; INGOT_CRASH_METAL3 chooses as INGOT_CRASH does. There the agents are counted too, no host is cleaned while its node runs, and none is
 // installed for another Machine before it was cleaned.
 //
 // A third test runs them where a real Ironic installs the hosts, with hardware of its own memory and the rack's servers behind its nodes. The manager is
-// also killed at its requests to Ironic. Its sample has 20 runs; INGOT_CRASH_IRONIC chooses as INGOT_CRASH does.
+// also killed at its requests to Ironic. Its sample has 8 runs; INGOT_CRASH_IRONIC chooses as INGOT_CRASH does.
 //
 // What happens once is not part of any scenario: the registration, the boot key, the claim of a host namespace. Leader election is off: there is
 // one manager, and the next one is started when it has exited.

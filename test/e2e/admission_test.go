@@ -63,6 +63,7 @@ func (s *site) refuses(t *testing.T, when string) {
 }
 
 func TestTheManagersRefuseWhatCanMakeNoNodes(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	for _, name := range []string{"osimage", "nodeprovider"} {
 		s.apply(t, "samples/"+name+".yaml")

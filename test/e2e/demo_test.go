@@ -107,6 +107,7 @@ func processesOf(dir string) []string {
 }
 
 func TestTheDemoKeepsItsPromises(t *testing.T) {
+	t.Parallel()
 	d := startDemo(t)
 	if status := d.end(t); status != 0 {
 		t.Errorf("exit status %d", status)
@@ -129,7 +130,7 @@ func TestTheDemoKeepsItsPromises(t *testing.T) {
 
 func TestTheDemoKeepsItsPromisesWithABaremetalOperator(t *testing.T) {
 	t.Parallel()
-	require.SkipUnlessAll(t, "the mode has its crash proof, its matrix and its histories beside")
+	require.Alone(t)
 	d := startDemo(t, "--provider", "metal3", "--servers", "6")
 	if status := d.end(t); status != 0 {
 		t.Errorf("exit status %d", status)
@@ -160,6 +161,7 @@ func TestTheStoryOfTenantsKeepsItsPromises(t *testing.T) {
 }
 
 func TestTheDemoKeepsItsPromisesOnARealIronic(t *testing.T) {
+	require.Deep(t)
 	t.Parallel()
 	if missing := ironic.Missing(); missing != "" {
 		require.Missing(t, missing, ironic.Install)
@@ -179,6 +181,7 @@ func TestTheDemoKeepsItsPromisesOnARealIronic(t *testing.T) {
 }
 
 func TestWithoutTheVendorsTolerationTheDemoFailsAndNamesTheDaemonSet(t *testing.T) {
+	require.Deep(t)
 	t.Parallel()
 	samples := t.TempDir()
 	if err := os.CopyFS(samples, os.DirFS("../../config/samples")); err != nil {
@@ -214,6 +217,8 @@ func TestWithAHiddenGPUTheDemoFailsAndNamesTheCheck(t *testing.T) {
 }
 
 func TestABrokenMIGServerMakesTheDemoFailAndNamesTheCheck(t *testing.T) {
+	require.Deep(t)
+	t.Parallel()
 	for broken, checks := range map[string][]string{
 		"mig-unit":    {`(Wait|Fail) resource/nvidia.com/mig-1g.10gb: expected 28, observed 0`, `Fail foreign/nvidia.com/gpu: expected (absent|0|nothing).*observed 8`},
 		"mig-profile": {`(Wait|Fail) resource/nvidia.com/mig-3g.40gb: expected 8, observed 0`, `Fail foreign/nvidia.com/mig-2g.20gb`},
@@ -230,6 +235,7 @@ func TestABrokenMIGServerMakesTheDemoFailAndNamesTheCheck(t *testing.T) {
 }
 
 func TestAnInterruptedDemoStopsEverything(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		signal syscall.Signal

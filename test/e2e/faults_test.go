@@ -159,6 +159,7 @@ func eraseFails(ctx context.Context, s *faultCase) error {
 }
 
 func TestEveryFaultEndsAsItMust(t *testing.T) {
+	t.Parallel()
 	all := faults()
 	profile, err := rack.ProfileNamed("hgx-h100")
 	if err != nil {

@@ -74,6 +74,8 @@ func decompress(folder, base string, spec map[string]any) error {
 }
 
 func TestAMachineLivesOnANodeOfIronic(t *testing.T) {
+	require.Deep(t)
+	t.Parallel()
 	running := ironic.Start(t, ironic.Options{})
 	require.Tool(t, "sgdisk", "apt-get install gdisk")
 	profile, err := rack.ProfileNamed("hgx-h100")

@@ -298,6 +298,7 @@ func images(t *testing.T) string {
 }
 
 func TestTwoManagersAreOneOperator(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	first := s.replica(t, func(c *settings.Settings) { c.Metrics.Secure = true })
 	// Two that make the lease in the same instant race for it, and client-go logs the loser's try as an error.
@@ -501,6 +502,7 @@ func (s *site) warning(t *testing.T) string {
 }
 
 func TestAManagerThatCannotStartSaysWhyInOneLine(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)

@@ -26,6 +26,7 @@ import (
 	"github.com/ingot-dev/ingot/test/environment"
 	"github.com/ingot-dev/ingot/test/loopback"
 	"github.com/ingot-dev/ingot/test/rack"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 // bootNamespace and bootAccount are those of config/boot.
@@ -34,6 +35,8 @@ const bootNamespace, bootAccount = "ingot-boot", "ingot-boot"
 // TestTheBootServiceAloneServesItsSite installs a server through a boot service that runs alone with the rights of config/boot, beside a manager that
 // serves no boots.
 func TestTheBootServiceAloneServesItsSite(t *testing.T) {
+	require.OneOf(t, 3)
+	t.Parallel()
 	profile, err := rack.ProfileNamed("hgx-h100")
 	if err != nil {
 		t.Fatal(err)

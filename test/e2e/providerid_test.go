@@ -16,6 +16,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/test/environment"
 	"github.com/ingot-dev/ingot/test/rack"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 // setProviderID sets the Node's providerID as the cloud provider of the tenant's cluster does.
@@ -30,6 +31,8 @@ func (p *pipeline) setProviderID(t *testing.T, node, providerID string) {
 // TestAMachineLivesWhereTheClusterSetsProviderIDs has the tenant's cluster set the providerID of each Node, while a machine of the tenant's own has the
 // Machine's name at first.
 func TestAMachineLivesWhereTheClusterSetsProviderIDs(t *testing.T) {
+	require.Deep(t)
+	t.Parallel()
 	profile, err := rack.ProfileNamed("hgx-h100")
 	if err != nil {
 		t.Fatal(err)

@@ -25,6 +25,7 @@ import (
 	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/spec"
 	"github.com/ingot-dev/ingot/test/rack"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 const (
@@ -115,6 +116,8 @@ func (v observation) generation() string {
 
 // TestANewVersionJudgesNobodyByAnotherPromise starts a manager with another resolver over an admitted fleet.
 func TestANewVersionJudgesNobodyByAnotherPromise(t *testing.T) {
+	require.OneOf(t, 3)
+	t.Parallel()
 	profile, err := rack.ProfileNamed("hgx-h100")
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/test/rack"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 // backupKinds are the kinds that a backup of objects has to have, in the order in which they are restored.
@@ -41,6 +42,8 @@ type restoreCase struct {
 }
 
 func TestARestoreWithNewUIDsTouchesNoSettledServer(t *testing.T) {
+	require.OneOf(t, 3)
+	t.Parallel()
 	profile, err := rack.ProfileNamed("hgx-h100")
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@
 package require
 
 import (
+	"hash/fnv"
 	"os"
 	"os/exec"
 	"slices"
@@ -34,12 +35,62 @@ func Missing(t testing.TB, what, install string) {
 	t.Skipf("%s is missing: %s", what, install)
 }
 
-// SkipUnlessAll skips a test that only `make e2e-all` runs, and says why.
-func SkipUnlessAll(t testing.TB, why string) {
+// DeepVariable names the environment variable that adds tests of the deep suite: "all" adds every one, and any other text a slice of them, the same
+// one for the same text.
+const DeepVariable = "INGOT_DEEP"
+
+// Deep skips a test of the deep suite, which make test-deep runs, where it is not in the slice of this run. It may be called in a subtest too.
+func Deep(t testing.TB) {
 	t.Helper()
-	if os.Getenv("INGOT_E2E") != "all" {
-		t.Skipf("%s: make e2e-all runs it", why)
+	if !inSlice(os.Getenv(DeepVariable), t.Name()) {
+		t.Skip("make test-deep runs it")
 	}
+}
+
+// Alone skips a test of the deep suite that is in no slice: it needs the machine for itself, or what CI does not build.
+func Alone(t testing.TB) {
+	t.Helper()
+	if os.Getenv(DeepVariable) != "all" {
+		t.Skip("make test-deep runs it")
+	}
+}
+
+// deepSlices is the number of slices that the deep suite has, of which one run of CI adds one.
+const deepSlices = 12
+
+func inSlice(value, test string) bool {
+	if value == "" || value == "all" {
+		return value == "all"
+	}
+	return hash(value+"/"+test)%deepSlices == 0
+}
+
+// OneOf skips a test that is one of many like it, of which a run takes one part of so many: another part for each text of DeepVariable, all of them in the deep
+// suite.
+func OneOf(t testing.TB, parts uint32) {
+	t.Helper()
+	if value := os.Getenv(DeepVariable); value != "all" && hash(value+"/"+t.Name())%parts != 0 {
+		t.Skip("make test-deep runs it; one part of several is run each time")
+	}
+}
+
+// Sample returns how a test with many cases chooses among them: all of them in the deep suite, else a sample by a seed, which changes with the text of
+// DeepVariable.
+func Sample() (all bool, seed uint64) {
+	switch value := os.Getenv(DeepVariable); value {
+	case "all":
+		return true, 1
+	case "":
+		return false, 1
+	default:
+		return false, uint64(hash(value))
+	}
+}
+
+func hash(text string) uint32 {
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(text)) // writes of a hash return no error
+	return sum.Sum32()
 }
 
 func demanded(value, what string) bool {

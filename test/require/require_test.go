@@ -1,6 +1,9 @@
 package require
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 func TestWhatIsDemandedFailsAndAllDemandsEverything(t *testing.T) {
 	for _, c := range []struct {
@@ -15,5 +18,33 @@ func TestWhatIsDemandedFailsAndAllDemandsEverything(t *testing.T) {
 		if got := demanded(c.value, c.what); got != c.want {
 			t.Errorf("demanded(%q, %q) = %v, want %v", c.value, c.what, got, c.want)
 		}
+	}
+}
+
+func TestASliceOfTheDeepSuiteIsTheSameForTheSameText(t *testing.T) {
+	if inSlice("", "TestA") || !inSlice("all", "TestA") {
+		t.Error("without the variable a deep test runs, or with all it does not")
+	}
+	const tests, slices = 50, 100
+	runs := map[string]int{}
+	for i := range slices {
+		for j := range tests {
+			slice, test := fmt.Sprint("commit", i), fmt.Sprint("Test", j)
+			if is := inSlice(slice, test); is != inSlice(slice, test) {
+				t.Errorf("%s is in slice %s, and is not", test, slice)
+			} else if is {
+				runs[test]++
+			}
+		}
+	}
+	sum := 0
+	for _, n := range runs {
+		sum += n
+	}
+	if len(runs) != tests {
+		t.Errorf("of %d tests only %d are in one of %d slices", tests, len(runs), slices)
+	}
+	if part := float64(sum) / (tests * slices); part < 0.5/deepSlices || part > 2.0/deepSlices {
+		t.Errorf("a slice has %.3f of the tests, want about 1/%d", part, deepSlices)
 	}
 }

@@ -11,12 +11,14 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 // TestAVirtualServerBecomesANodeAndIsErased drives a server with real firmware through its life by UEFI PXE: an image with another digest than
 // promised, a power cut during the write, an installation, cloud-init, a kubelet that joins, a probe of its device, the verdict, a tenant's pod with the device, and
 // the erase after its release.
 func TestAVirtualServerBecomesANodeAndIsErased(t *testing.T) {
+	require.OneOf(t, 3)
 	s := newSite(t, variant{isForNodes: true})
 
 	s.order("wrong", "wrong-digest")

@@ -36,13 +36,13 @@ const ironicFiles = lab.Address + ":8091"
 // TestIronicInstallsANodeByVirtualMedia has a real Ironic boot its agent on a server with real firmware, by a medium that it makes itself and inserts by Redfish.
 // The server becomes a node, runs a tenant's pod with its device, and is undeployed.
 func TestIronicInstallsANodeByVirtualMedia(t *testing.T) {
-	needAll(t)
+	require.Alone(t)
 	installByIronic(t, variant{isForNodes: true, hasOwnDHCP: true, ironicBoots: "redfish-virtual-media"})
 }
 
 // TestIronicInstallsANodeByIPXE does it by the network, where the site's own DHCP server has iPXE load what Ironic writes for the server.
 func TestIronicInstallsANodeByIPXE(t *testing.T) {
-	needAll(t)
+	require.Alone(t)
 	installByIronic(t, variant{isForNodes: true, hasOwnDHCP: true, ironicBoots: "ipxe"})
 }
 

@@ -15,13 +15,14 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/test/require"
 	"github.com/ingot-dev/ingot/test/vm/lab"
 	"github.com/ingot-dev/ingot/test/vm/qemu"
 )
 
 // TestANodeIsRolledInPlace changes the user data of a NodeType, after which the same server is installed again for the same Machine.
 func TestANodeIsRolledInPlace(t *testing.T) {
-	needAll(t)
+	require.Alone(t)
 	s := newSite(t, variant{isForNodes: true})
 	s.apply(devicePlugin())
 	s.order("node-1", nodeTypeOfNodes)
@@ -57,7 +58,7 @@ const strangerMAC = "52:54:00:aa:00:99"
 
 // TestAStrangerIsListedAndNotAnswered boots a server that nobody has registered from the network, beside one that is installed.
 func TestAStrangerIsListedAndNotAnswered(t *testing.T) {
-	needAll(t)
+	require.Alone(t)
 	s := newSite(t, variant{})
 	stranger, err := qemu.New(qemu.Options{
 		Name: "stranger", Dir: s.env.Dir, FirmwareCode: firmwareCode, FirmwareVars: firmwareVars, MemoryMiB: 512,

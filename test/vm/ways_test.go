@@ -20,21 +20,15 @@ import (
 	"github.com/ingot-dev/ingot/test/vm/lab"
 )
 
-// needAll skips a test of one more way to boot.
-func needAll(t *testing.T) {
-	t.Helper()
-	require.SkipUnlessAll(t, "one way to boot is tried always")
-}
-
 func TestAVirtualServerBootsByHTTP(t *testing.T) {
-	needAll(t)
+	require.Alone(t)
 	s := newSite(t, variant{bootsByHTTP: true})
 	s.installPlain()
 }
 
 // TestAVirtualServerWithAnARM64ProcessorBootsByHTTP has firmware load the agent as one EFI program. The image is data, so that any server can be written with it.
 func TestAVirtualServerWithAnARM64ProcessorBootsByHTTP(t *testing.T) {
-	needAll(t)
+	require.Alone(t)
 	s := newSite(t, variant{isARM64: true})
 	s.installPlain()
 	record, err := s.record()
@@ -44,7 +38,7 @@ func TestAVirtualServerWithAnARM64ProcessorBootsByHTTP(t *testing.T) {
 }
 
 func TestAVirtualServerBootsFromVirtualMedia(t *testing.T) {
-	needAll(t)
+	require.Alone(t)
 	s := newSite(t, variant{ways: []v1alpha1.BootWay{v1alpha1.BootWayVirtualMedia}})
 	s.installPlain()
 	if left := s.bmc.Media(); left != "" {
@@ -54,7 +48,7 @@ func TestAVirtualServerBootsFromVirtualMedia(t *testing.T) {
 
 // TestAVirtualServerBootsFromAPinnedURL has the BMC hold the URL of each boot, by HTTP and, where it takes the boot service's authority, by HTTPS.
 func TestAVirtualServerBootsFromAPinnedURL(t *testing.T) {
-	needAll(t)
+	require.Alone(t)
 	for scheme, rule := range map[string]bmc.CertificateRule{"http": "", "https": bmc.CertificatesTaken} {
 		t.Run(scheme, func(t *testing.T) {
 			s := newSite(t, variant{ways: []v1alpha1.BootWay{v1alpha1.BootWayPinnedHTTP}, certificates: rule})
@@ -77,7 +71,7 @@ func (s *site) pinned() (uri, authorities string) {
 
 // TestAVirtualServerBootsBesideAnotherDHCPServer has dnsmasq lease the addresses, and Ingot say what is booted.
 func TestAVirtualServerBootsBesideAnotherDHCPServer(t *testing.T) {
-	needAll(t)
+	require.Alone(t)
 	require.Tool(t, "dnsmasq", "apt-get install dnsmasq-base")
 	s := newSite(t, variant{hasOwnDHCP: true})
 	s.installPlain()
@@ -94,7 +88,7 @@ func TestAVirtualServerBootsBesideAnotherDHCPServer(t *testing.T) {
 
 // TestTheBootServiceMayBeAwayForTwoMinutes stops the manager, and with it the boot service, while the agent writes.
 func TestTheBootServiceMayBeAwayForTwoMinutes(t *testing.T) {
-	needAll(t)
+	require.Alone(t)
 	s := newSite(t, variant{})
 	s.order("plain", "plain")
 	s.await("the image is being written", isWriting)
@@ -172,7 +166,7 @@ func download(url, file string) (err error) {
 // TestSecureBootRefusesWhatIsNotSigned has a server with Secure Boot on: it is not powered on. Where the NodeProvider says that the provisioning network
 // serves signed programs, and it serves iPXE, the firmware does what the refusal spares.
 func TestSecureBootRefusesWhatIsNotSigned(t *testing.T) {
-	needAll(t)
+	require.Alone(t)
 	s := newSite(t, variant{hasSecureBoot: true})
 	s.order("plain", "plain")
 	s.await("the refusal", func(r *v1alpha1.HostRecord) bool {

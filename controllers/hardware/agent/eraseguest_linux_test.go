@@ -33,6 +33,7 @@ var guestDisks = []struct {
 // TestTheAgentErasesTheDisksOfAVirtualServer runs the agent's ramdisk in QEMU, with the real kernel's interface to each kind of disk, and reads the
 // disks from outside afterwards.
 func TestTheAgentErasesTheDisksOfAVirtualServer(t *testing.T) {
+	require.Deep(t)
 	if testing.Short() {
 		t.Skip("starts a virtual server")
 	}

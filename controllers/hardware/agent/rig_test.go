@@ -59,6 +59,10 @@ func (s *memoryStore) ByMAC(_ context.Context, mac string) (netboot.Session, err
 	return s.find(func(session netboot.Session) bool { return session.BootMAC == mac })
 }
 
+func (s *memoryStore) CachedByMAC(ctx context.Context, mac string) (netboot.Session, error) {
+	return s.ByMAC(ctx, mac)
+}
+
 func (s *memoryStore) CachedByUID(ctx context.Context, uid string) (netboot.Session, error) {
 	return s.ByUID(ctx, uid)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/ironic"
 	server "github.com/ingot-dev/ingot/test/ironic"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 const (
@@ -84,6 +85,7 @@ func newKeystone(t *testing.T, f *front, id, secret string, known *atomic.Bool) 
 }
 
 func TestIronicIsReachedAsTheSiteDemandsAndRejectsNothingForGood(t *testing.T) {
+	require.Deep(t)
 	t.Parallel()
 	running := server.Start(t, server.Options{Username: username, Password: password, MaxDeploys: 1})
 	entrance := newFront(t, running.Endpoint)

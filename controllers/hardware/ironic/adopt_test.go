@@ -12,6 +12,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/ironic"
 	server "github.com/ingot-dev/ingot/test/ironic"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 // siteNode is a node as another client of Ironic reads it.
@@ -101,6 +102,7 @@ func (s site) expectUntouched(n siteNode) {
 
 // TestNodesThatASiteHasAlready runs all cases at once, on the nodes of one Ironic.
 func TestNodesThatASiteHasAlready(t *testing.T) {
+	require.Deep(t)
 	t.Parallel()
 	running := server.Start(t, server.Options{})
 	t.Run("cases", func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/ironic"
 	server "github.com/ingot-dev/ingot/test/ironic"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 // takeCalls returns the requests since the last call, beside the lists and what asks for the version: the method, and what it is about.
@@ -33,6 +34,7 @@ func (r *recorder) takeCalls(n siteNode) (calls []string) {
 
 // TestANodeIsInstalledWithFewCalls counts what one node costs an Ironic that works on hundreds at the same time: each call takes it a tenth of a second of a core.
 func TestANodeIsInstalledWithFewCalls(t *testing.T) {
+	require.Deep(t)
 	t.Parallel()
 	running := server.Start(t, server.Options{PowerSync: never})
 	front, s := newRecorder(t, running.Endpoint), site{t, running.Endpoint}

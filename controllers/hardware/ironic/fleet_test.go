@@ -14,6 +14,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/ironic"
 	server "github.com/ingot-dev/ingot/test/ironic"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 const (
@@ -100,7 +101,7 @@ type member struct {
 
 // TestAFleetLivesItsLifeWithEveryTrouble has Ironic to itself: one Ironic uses one core, and 40 nodes all of that.
 func TestAFleetLivesItsLifeWithEveryTrouble(t *testing.T) {
-	needAllOfTheMachine(t)
+	require.Alone(t)
 	f := &fleet{T: t, halfway: make(chan struct{}), workers: make(chan struct{}, 4)}
 	f.ironic = server.Start(t, server.Options{MaxDeploys: fleetLimit, MaxCleans: fleetLimit, AgentTimeout: fleetTimeout, PowerSync: never})
 	for i := range fleetSize {

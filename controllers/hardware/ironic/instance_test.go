@@ -10,6 +10,7 @@ import (
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	server "github.com/ingot-dev/ingot/test/ironic"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 const gib = int64(1) << 30
@@ -26,6 +27,7 @@ const disks = `[
  "rotational": false, "wwn": "eui.36344830545001230025384500000001", "wwn_with_extension": null, "wwn_vendor_extension": null, "hctl": null}]`
 
 func TestRootDeviceHintsSelectInIronicWhatTheySay(t *testing.T) {
+	require.Deep(t)
 	t.Parallel()
 	cases := map[string]struct {
 		spec hardware.InstallSpec

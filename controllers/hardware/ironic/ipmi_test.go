@@ -10,10 +10,12 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/ironic"
 	server "github.com/ingot-dev/ingot/test/ironic"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 // TestAServerThatSpeaksIPMIAlone erases the disks of a server by Ironic's agent, which boots over the network: power and boot device are set by IPMI.
 func TestAServerThatSpeaksIPMIAlone(t *testing.T) {
+	require.Deep(t)
 	t.Parallel()
 	bmc := server.StartBMC(t, "root", "bmc-password")
 	running := server.Start(t, server.Options{HardwareType: "ipmi"})

@@ -22,7 +22,7 @@ func TestAgainstARealIronic(t *testing.T) {
 // TestAgainstIronic29 does the same with the Ironic of Debian 13. What it answers to a change of a node comes from its conductor over RPC.
 func TestAgainstIronic29(t *testing.T) {
 	t.Parallel()
-	require.SkipUnlessAll(t, "the Ironic of another release takes minutes to install")
+	require.Alone(t)
 	root, err := filepath.Abs("../../../bin/ironic-29")
 	if err == nil {
 		_, err = os.Stat(root)
@@ -38,12 +38,14 @@ func runCases(t *testing.T, running *server.Server) {
 	t.Run("cases", func(t *testing.T) {
 		for name, test := range lifeCases {
 			t.Run(name, func(t *testing.T) {
+				require.OneOf(t, 4)
 				t.Parallel()
 				test(newFixture(t, ironic.Options{Endpoint: running.Endpoint, DeployInterface: "fake"}))
 			})
 		}
 		for name, test := range agentCases {
 			t.Run(name, func(t *testing.T) {
+				require.OneOf(t, 4)
 				t.Parallel()
 				f := newFixture(t, ironic.Options{Endpoint: running.Endpoint, DeployInterface: "direct"})
 				f.serveImage()

@@ -13,6 +13,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/ironic"
 	server "github.com/ingot-dev/ingot/test/ironic"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 // recorder is what stands before an Ironic and remembers every request.
@@ -96,6 +97,7 @@ select printf('00000000-0000-4000-8000-%012d', i), 'hall~copy-' || i, printf('{"
 'absent', created_at, version, 'manageable', 'power on', 0, 0, 0, 0, 0, '{}' from nodes, copy where name = ?`
 
 func TestAllHostsAreObservedByOneList(t *testing.T) {
+	require.Deep(t)
 	t.Parallel()
 	running := server.Start(t, server.Options{})
 	front, clock := newRecorder(t, running.Endpoint), &pace{now: time.Now()}

@@ -9,6 +9,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/ironic"
 	server "github.com/ingot-dev/ingot/test/ironic"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 // powerSync is the seconds between two looks of Ironic at the power, and never is more than any test lasts.
@@ -21,6 +22,7 @@ type button struct {
 }
 
 func TestThePowerIsThatOfTheServerAndNotWhatIronicRemembers(t *testing.T) {
+	require.Deep(t)
 	t.Parallel()
 	bmc := server.StartBMC(t, "root", "bmc-password")
 	running := server.Start(t, server.Options{HardwareType: "ipmi", PowerSync: never})

@@ -11,6 +11,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/ironic"
 	server "github.com/ingot-dev/ingot/test/ironic"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 // hostUID is a UID as Kubernetes gives it, and novaInstance that of a server of Nova. Both have room for the number of a case.
@@ -54,6 +55,7 @@ func (f *fixture) awaitDocuments(attempt hardware.Attempt) error {
 
 // TestNodesThatNovaSchedulesToo runs all cases at once, on the nodes of one Ironic that other systems use.
 func TestNodesThatNovaSchedulesToo(t *testing.T) {
+	require.Deep(t)
 	t.Parallel()
 	running := server.Start(t, server.Options{})
 	t.Run("cases", func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/ironic"
 	server "github.com/ingot-dev/ingot/test/ironic"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 const (
@@ -48,7 +49,7 @@ type stage struct {
 }
 
 func TestIronicDiesInEveryStateOfANode(t *testing.T) {
-	needAllOfTheMachine(t)
+	require.Alone(t)
 	t.Parallel()
 	running := server.Start(t, server.Options{AgentTimeout: heldFor})
 	nodes := map[string]*held{}

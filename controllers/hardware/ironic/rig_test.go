@@ -15,7 +15,6 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/ironic"
 	server "github.com/ingot-dev/ingot/test/ironic"
-	"github.com/ingot-dev/ingot/test/require"
 )
 
 const (
@@ -179,10 +178,4 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
-}
-
-// needAllOfTheMachine skips a test that keeps many nodes busy by the clock: beside the tests of other packages two cores are too slow for it.
-func needAllOfTheMachine(t *testing.T) {
-	t.Helper()
-	require.SkipUnlessAll(t, "it needs all of the machine")
 }

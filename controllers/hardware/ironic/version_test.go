@@ -9,6 +9,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/ironic"
 	server "github.com/ingot-dev/ingot/test/ironic"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 // Headers with the version that is asked for and the latest one that the server speaks.
@@ -32,6 +33,7 @@ func (r *recorder) speakAtMost(minor int) {
 const latestMinor, inventoryMinor = 82, 81
 
 func TestEveryVersionOfIronicWorksOrIsRefusedByName(t *testing.T) {
+	require.Deep(t)
 	t.Parallel()
 	running := server.Start(t, server.Options{})
 	t.Run("cases", func(t *testing.T) {

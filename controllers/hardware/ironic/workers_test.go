@@ -17,6 +17,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/ironic"
 	server "github.com/ingot-dev/ingot/test/ironic"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 // poolSize is the size of Ironic's pool of workers. Two of them are always busy. Ironic 21.4 also queues as many tasks as the pool has workers, and refuses what is more.
@@ -148,6 +149,7 @@ func (f *fixture) expectDone(agent *server.Agent, want ...string) {
 
 // TestWhatIronicHasNoWorkerForIsNeitherDoneNorFailed has each request refused at least once. Ironic gives the node the state that the work has for a moment, and then the one from before.
 func TestWhatIronicHasNoWorkerForIsNeitherDoneNorFailed(t *testing.T) {
+	require.Deep(t)
 	t.Parallel()
 	liveWithoutWorkers(t, server.Start(t, server.Options{Workers: poolSize, PowerSync: never}))
 }
@@ -179,6 +181,7 @@ func liveWithoutWorkers(t *testing.T, running *server.Server) {
 
 // TestAnOperatorWhoMovesTheNodeHasErasedNothing has the cleaning refused, and then the node led away and back by hand, which changes its state without any cleaning.
 func TestAnOperatorWhoMovesTheNodeHasErasedNothing(t *testing.T) {
+	require.Deep(t)
 	t.Parallel()
 	running := server.Start(t, server.Options{PowerSync: never})
 	front := newRecorder(t, running.Endpoint)

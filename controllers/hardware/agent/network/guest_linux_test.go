@@ -33,6 +33,10 @@ func (s *oneHost) ByMAC(context.Context, string) (netboot.Session, error) { retu
 
 func (s *oneHost) ByUID(context.Context, string) (netboot.Session, error) { return s.get(), nil }
 
+func (s *oneHost) CachedByMAC(ctx context.Context, mac string) (netboot.Session, error) {
+	return s.ByMAC(ctx, mac)
+}
+
 func (s *oneHost) CachedByUID(context.Context, string) (netboot.Session, error) {
 	return s.get(), nil
 }
