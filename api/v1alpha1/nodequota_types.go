@@ -3,7 +3,8 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // ReasonQuotaExceeded is a reason of Machine's condition Claimed, and of NodePool's conditions Placed and Ready: the NodeQuota of the namespace leaves no
-// room for another host. The message says what is used and what the limit is. The Machine goes on when there is room, the oldest one first.
+// room for another host. The message says what is used, what the limit is, and which Machine is the next. The Machine goes on when there is room, the
+// oldest one first.
 const ReasonQuotaExceeded = "QuotaExceeded"
 
 // ConditionWithinLimits of a NodeQuota: the namespace uses no more than its limits. Of an Entitlement and of its classes: no namespace of the tenant has more
@@ -69,16 +70,23 @@ type NodeQuotaStatus struct {
 	// +optional
 	// +default=0
 	GPUs int32 `json:"gpus"`
-	// waiting is how many Machines wait because of this NodeQuota.
+	// waiting is how many Machines wait for a place.
 	// +optional
 	// +default=0
 	Waiting int32 `json:"waiting"`
-	// reservations are the Machines that may claim a host now. Each is written before the claim, and removed once the Machine counts by its host.
+	// next is the Machine that has waited longest for GPUs. Those that become free are kept for it. It is empty where none waits for GPUs.
+	// +optional
+	Next string `json:"next,omitempty"`
+	// reservations are the Machines that have a place and may claim a host now. A reservation is removed once the Machine has its host.
 	// +optional
 	// +listType=map
 	// +listMapKey=uid
 	// +kubebuilder:validation:MaxItems=1024
 	Reservations []QuotaReservation `json:"reservations,omitempty"`
+	// machinesResourceVersion is the resourceVersion that a cache of Machines must have reached before places are given by what it shows: the Machines
+	// whose reservations were removed have their hosts there. Where it is empty, the Machines are read from the API server.
+	// +optional
+	MachinesResourceVersion string `json:"machinesResourceVersion,omitempty"`
 	// conditions: WithinLimits; NodeTypesKnown where it has something to say.
 	// +optional
 	// +listType=map
@@ -97,10 +105,13 @@ type NodeTypeUse struct {
 	// limit is that of spec. It is absent where the NodeType is not limited by itself.
 	// +optional
 	Limit *int32 `json:"limit,omitempty"`
-	// waiting is how many Machines wait because of this NodeQuota.
+	// waiting is how many Machines wait for a place.
 	// +optional
 	// +default=0
 	Waiting int32 `json:"waiting"`
+	// next is the Machine that has waited longest of those. One that is larger than a limit is not meant. It is empty where none waits.
+	// +optional
+	Next string `json:"next,omitempty"`
 }
 
 // QuotaReservation is a Machine that may claim a host.
@@ -112,7 +123,7 @@ type QuotaReservation struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	UID string `json:"uid"`
-	// at is when it was written.
+	// at is when the Machine was given its place.
 	// +required
 	At metav1.Time `json:"at"`
 }
@@ -121,7 +132,7 @@ type QuotaReservation struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=nq,categories=ingot
-// +kubebuilder:validation:XValidation:rule="self.metadata.name == 'default'",message="metadata.name must be default: a namespace has one NodeQuota, whose write is the lock of every claim"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name == 'default'",message="metadata.name must be default: a namespace has one NodeQuota"
 // +kubebuilder:printcolumn:name="GPUs",type=integer,JSONPath=".status.gpus"
 // +kubebuilder:printcolumn:name="Limit",type=integer,JSONPath=".spec.gpus"
 // +kubebuilder:printcolumn:name="Waiting",type=integer,JSONPath=".status.waiting"

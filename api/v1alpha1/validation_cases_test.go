@@ -232,7 +232,7 @@ func ruleCases() []ruleCase {
 		{rule: "NodePool spec.rollout.maxUnavailable: maxUnavailable must be a number of at least 1, or a percentage from 1% to 100%",
 			bad: "{spec: {rollout: {maxUnavailable: 101%}}}", good: "{spec: {rollout: {maxUnavailable: 100%}}}"},
 
-		{rule: "NodeQuota : metadata.name must be default: a namespace has one NodeQuota, whose write is the lock of every claim",
+		{rule: "NodeQuota : metadata.name must be default: a namespace has one NodeQuota",
 			bad: "{metadata: {name: research}}", good: "{metadata: {labels: {a: b}}}"},
 		{rule: "NodeQuota spec: give machines, gpus or both: a NodeQuota without a limit limits nothing",
 			bad: "{spec: {machines: null, gpus: null}}", good: "{spec: {machines: null}}"},

@@ -89,16 +89,29 @@ func TestNoMoreHostsAreClaimedThanTheQuotaAllows(t *testing.T) {
 		})
 	}
 	await(3)
+	var q v1alpha1.NodeQuota
+	next := ""
+	management.Eventually(t, "the NodeQuota says which Machine is the next", func() bool {
+		if err := server.Client.Get(t.Context(), r.key(v1alpha1.NodeQuotaName), &q); err != nil {
+			t.Fatal(err)
+		}
+		next = q.Status.Machines[0].Next
+		return q.Status.Waiting == 5 && next != ""
+	})
 	claimed, _ := r.claimedHosts()
 	for i := range 8 {
 		name := fmt.Sprintf("m-%d", i)
 		if claimed[name] {
 			continue
 		}
-		// One that was looked at before the last place was given away speaks of those that were to get it.
-		want := fmt.Sprintf("NodeQuota %s/default: 3 of 3 Machines of NodeType %s are used", r.namespace, r.namespace)
+		want := fmt.Sprintf("NodeQuota %s/default: 3 of 3 Machines of NodeType %s are used; of those that wait, %s is the next; raise", r.namespace, r.namespace, next)
+		if name == next {
+			want = "are used; this Machine is the next; raise"
+		}
 		management.Eventually(t, fmt.Sprintf("%s waits and says %q", name, want), func() bool {
-			r.poke(name)
+			if name != next { // it hears of itself; one that was refused before the next was known says what was known then
+				r.poke(name)
+			}
 			return strings.Contains(r.condition(name, v1alpha1.ConditionClaimed).Message, want)
 		})
 	}
@@ -106,28 +119,60 @@ func TestNoMoreHostsAreClaimedThanTheQuotaAllows(t *testing.T) {
 	await(5)
 }
 
-// TestAStaleCacheClaimsNoHostBeyondTheQuota freezes what a manager's cache shows of the NodeQuota: another manager has given its only place away since.
+// TestAStaleCacheClaimsNoHostBeyondTheQuota freezes what a manager's cache shows of the NodeQuota: the place of the Machine was given away since.
 func TestAStaleCacheClaimsNoHostBeyondTheQuota(t *testing.T) {
 	r := newRig(t, 2)
-	r.addQuota(1)
+	r.addQuota(0)
 	var old v1alpha1.NodeQuota
 	if err := server.Client.Get(t.Context(), r.key(v1alpha1.NodeQuotaName), &old); err != nil {
 		t.Fatal(err)
 	}
-	r.addMachine("theirs")
-	taken := old.DeepCopy()
-	taken.Status.Reservations = []v1alpha1.QuotaReservation{{Machine: "theirs", UID: string(r.machine("theirs").UID), At: metav1.Now()}}
-	if err := server.Client.Status().Update(t.Context(), taken); err != nil {
-		t.Fatal(err)
-	}
+	r.addMachine("late")
+	old.Status.Reservations = []v1alpha1.QuotaReservation{{Machine: "late", UID: string(r.machine("late").UID), At: metav1.Now()}}
 	r.freeze(&old)
-	r.addMachineLater("late", "theirs")
 	r.start()
-	management.Eventually(t, "theirs has a host", func() bool { claimed, _ := r.claimedHosts(); return claimed["theirs"] })
+	management.Eventually(t, "late has chosen a host", func() bool { return r.machine("late").Status.HostRef != nil })
 	r.looked("late")
 	if claimed, _ := r.claimedHosts(); claimed["late"] {
-		t.Error("a manager with a stale cache has claimed a second host where the quota is 1")
+		t.Error("a manager with a stale cache has claimed a host where the quota is 0")
 	}
+}
+
+// TestAMachineThatLosesItsPlaceWaitsAgain removes the reservation of a Machine that has chosen a host and cannot claim it yet.
+func TestAMachineThatLosesItsPlaceWaitsAgain(t *testing.T) {
+	r := newRig(t, 1)
+	r.addQuota(0)
+	r.addMachine("m")
+	m := r.machine("m")
+	before := m.DeepCopy()
+	m.Finalizers = []string{v1alpha1.MachineFinalizer}
+	if err := server.Client.Patch(t.Context(), m, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	before = m.DeepCopy()
+	m.Status.Phase, m.Status.HostRef = v1alpha1.MachineClaiming, &v1alpha1.NamespacedReference{Namespace: r.namespace, Name: "server-00"}
+	if err := server.Client.Status().Patch(t.Context(), m, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	r.start()
+	management.Eventually(t, "it waits and names no host", func() bool {
+		m := r.machine("m")
+		return m.Status.Phase == v1alpha1.MachinePending && m.Status.HostRef == nil && r.condition("m", v1alpha1.ConditionClaimed).Reason == v1alpha1.ReasonQuotaExceeded
+	})
+	if claimed, _ := r.claimedHosts(); claimed["m"] {
+		t.Error("it has claimed its host without a place")
+	}
+	if c, want := r.condition("m", v1alpha1.ConditionClaimed), " of 0 Machines of NodeType "; !strings.Contains(c.Message, want) {
+		t.Errorf("%q, want %q", c.Message, want)
+	}
+	var q v1alpha1.NodeQuota
+	if err := server.Client.Get(t.Context(), r.key(v1alpha1.NodeQuotaName), &q); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Client.Delete(t.Context(), &q); err != nil {
+		t.Fatal(err)
+	}
+	management.Eventually(t, "it has a host once there is no NodeQuota", func() bool { claimed, _ := r.claimedHosts(); return claimed["m"] })
 }
 
 // TestARaisedQuotaLetsTheOldestGoOnFirst has a Machine of each of three seconds.

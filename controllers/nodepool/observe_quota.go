@@ -2,35 +2,29 @@ package nodepool
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/quota"
 )
 
-// limitByQuota lowers the number of free hosts to that for which the NodeQuota of the namespace has room. It says only how many Machines are made: the
-// machine controller decides about each claim.
+// limitByQuota lowers the number of free hosts to that for which the NodeQuota of the namespace has room. Machines of the pool that have a place and no host yet
+// take a free host, and no more room. It says only how many Machines are made: the controller of the NodeQuota decides which of them have a place.
 func (r *Reconciler) limitByQuota(ctx context.Context, obs *observation) error {
 	key := types.NamespacedName{Namespace: obs.pool.Namespace, Name: v1alpha1.NodeQuotaName}
 	limits, err := read(ctx, r.Client, key, &v1alpha1.NodeQuota{})
 	if err != nil || limits == nil {
 		return err
 	}
-	var machines v1alpha1.MachineList
-	if err := r.Client.List(ctx, &machines, client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list Machines: %w", err)
+	room := quota.Room(limits, obs.nodeType.Name, quota.GPUs(obs.nodeType))
+	for i := range obs.machines {
+		if m := &obs.machines[i]; m.Status.HostRef == nil && quota.HasPlace(limits, m.ClaimUID()) {
+			room++
+		}
 	}
-	var nodeTypes v1alpha1.NodeTypeList
-	if err := r.Client.List(ctx, &nodeTypes, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list NodeTypes: %w", err)
-	}
-	gpus := quota.GPUsOf(nodeTypes.Items)
-	facts := quota.FactsOf(r.Clock.Now(), limits, machines.Items, gpus, func(m *v1alpha1.Machine) bool { return obs.claimants[m.Name] })
-	obs.free = min(obs.free, quota.Room(facts, obs.nodeType.Name, gpus(obs.nodeType.Name)))
+	obs.free = min(obs.free, room)
 	return nil
 }
 

@@ -36,7 +36,7 @@ var hostsCame = step.OnUpdate(func(before, after *v1alpha1.NodeType) bool {
 })
 
 // quotaGaveWay lets through a NodeQuota that may have room for more Machines than before.
-var quotaGaveWay = step.OnUpdate(quota.MustLookAgain)
+var quotaGaveWay = step.OnUpdate(quota.HasMoreRoom)
 
 // tenantChanged leaves out the updates of a TenantCluster except the beginning of its deletion, another identity of its cluster, on which depends
 // which hosts are free for the pool, that another cluster answers or has ceased to, and another way to join.

@@ -1,5 +1,5 @@
-// Package nodequota is the shell that reports in a NodeQuota's status what its namespace uses, and drops reservations that do not count any more.
+// Package nodequota is the shell that gives the Machines of a namespace their places under its NodeQuota, and reports what is used.
 //
-// It decides about no claim: the machine controller does, and writes its reservation into the same status under the lock of the NodeQuota. A claim and
-// this report may conflict; the one that lost is made again.
+// A namespace is decided about at most once a second, for all its Machines, with one write of the NodeQuota's status. Package plan/quota decides, and
+// says what a Machine does to ask for a place and to use it.
 package nodequota

@@ -18,9 +18,10 @@ var enqueue = step.EnqueueAfter(batchDelay, func(_ context.Context, machine clie
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: machine.GetNamespace(), Name: v1alpha1.NodeQuotaName}}}
 })
 
-// isCountedOtherwise reports whether a change of a Machine changes what the NodeQuota counts.
+// isCountedOtherwise reports whether a change of a Machine changes what is decided.
 func isCountedOtherwise(before, after *v1alpha1.Machine) bool {
-	return before.Status.Phase != after.Status.Phase || (before.Status.HostRef == nil) != (after.Status.HostRef == nil) || quota.IsWaiting(before) != quota.IsWaiting(after)
+	was, is := quota.MachineOf(before, 0, false), quota.MachineOf(after, 0, false)
+	return was.HasHost != is.HasHost || was.MayHaveHost != is.MayHaveHost || was.IsInLine != is.IsInLine
 }
 
 // all returns every NodeQuota.
