@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -58,7 +59,9 @@ func newCommand(use, short string, args cobra.PositionalArgs, act func(context.C
 		if err != nil {
 			return err
 		}
-		return act(cmd.Context(), session{client: k, out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr(), json: asJSON, pollInterval: time.Second}, args)
+		s := session{client: k, out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr(), json: asJSON, pollInterval: time.Second}
+		// The manager writes the status of a NodeType at any time; what is to be done is then decided again by what the NodeType has become.
+		return retry.RetryOnConflict(retry.DefaultBackoff, func() error { return act(cmd.Context(), s, args) })
 	}
 	return c
 }
