@@ -2,42 +2,16 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
-	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/ingot-dev/ingot/imagebuilder/pack"
-	"github.com/ingot-dev/ingot/test/environment"
+	"github.com/ingot-dev/ingot/test/fleet"
 )
-
-func TestAProcessTellsWhatItHasTaken(t *testing.T) {
-	stat := "42 (a ) name) S 7 42 42 0 -1 4194560 1 2 3 4 250 150 0 0 20 0 9 0 100 1000 10\n"
-	proc := fstest.MapFS{
-		"42/stat":    {Data: []byte(stat)},
-		"42/status":  {Data: []byte("Name:\ta ) name\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\n")},
-		"42/cmdline": {Data: []byte("program\x00--dir\x00/x\x00")},
-		"43/stat":    {Data: []byte(strings.Replace(stat, " 7 ", " 8 ", 1))},
-		"self/stat":  {Data: []byte(stat)},
-	}
-	got, err := readUsage(proc, 42)
-	if want := (usage{CPU: 4 * time.Second, Peak: 2 << 20, Resident: 1 << 20}); err != nil || got != want {
-		t.Errorf("got %v, %v; want %v", got, err, want)
-	}
-	of, err := childProcesses(proc, 7)
-	if err != nil || len(of) != 1 || of[42] != "program --dir /x" {
-		t.Errorf("children: got %v, %v", of, err)
-	}
-	if _, err := readUsage(proc, 44); err == nil {
-		t.Error("a process that is gone has a usage")
-	}
-}
 
 func TestRequestsThatFollowEachOtherAreOneRead(t *testing.T) {
 	var r readStatistics
@@ -84,9 +58,10 @@ func TestFlagsThatMakeNoSenseAreRefused(t *testing.T) {
 func TestTheReportCountsWhatIsInEachPartOfTheRun(t *testing.T) {
 	begin := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
 	at := func(s int) sample {
-		return sample{at: begin.Add(time.Duration(s) * time.Second), usage: map[string]usage{manager: {CPU: time.Duration(s) * time.Second / 10, Peak: 64 * mib}}}
+		return sample{at: begin.Add(time.Duration(s) * time.Second), usage: map[string]fleet.Usage{manager: {CPU: time.Duration(s) * time.Second / 10, Peak: 64 * mib}}}
 	}
-	f := &fleet{options: options{machines: 2}, image: pack.Result{DiskBytes: imageSize, SizeBytes: imageSize / 2}, env: &environment.Environment{Dir: t.TempDir()}}
+	f := &fleetRun{options: options{machines: 2}, Fleet: fleet.New(fleet.Options{Dir: t.TempDir()})}
+	f.Image = pack.Result{DiskBytes: imageBytes, SizeBytes: imageBytes / 2}
 	f.started, f.registered, f.ordered, f.admitted = at(0), at(10), at(20), at(60)
 	f.steady = &steadyState{from: at(100), to: at(200), resident: []int64{mib, mib}}
 	var log bytes.Buffer
@@ -94,11 +69,11 @@ func TestTheReportCountsWhatIsInEachPartOfTheRun(t *testing.T) {
 		second         int
 		resource, code string
 	}{{5, "secrets", "200"}, {30, "machines", "200"}, {31, "machines", "409"}, {32, "events", "201"}, {150, "machines", "200"}} {
-		log.WriteString(`{"stage":"ResponseComplete","verb":"patch","user":{"username":"` + f.env.ManagerUser() + `"},"objectRef":{"resource":"` + w.resource +
+		log.WriteString(`{"stage":"ResponseComplete","verb":"patch","user":{"username":"` + f.Env.ManagerUser() + `"},"objectRef":{"resource":"` + w.resource +
 			`","subresource":"status"},"responseStatus":{"code":` + w.code + `},"requestReceivedTimestamp":"` + begin.Add(time.Duration(w.second)*time.Second).Format(time.RFC3339Nano) + "\"}\n")
 	}
 	for name, text := range map[string][]byte{"management": log.Bytes(), tenantName: nil} {
-		if err := os.WriteFile(f.env.AuditLog(name), text, 0o600); err != nil {
+		if err := os.WriteFile(f.Env.AuditLog(name), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -118,37 +93,5 @@ func TestTheReportCountsWhatIsInEachPartOfTheRun(t *testing.T) {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, &out)
 		}
-	}
-}
-
-func TestARackAnswersUntilItsInputEnds(t *testing.T) {
-	dir := t.TempDir()
-	in, ask := io.Pipe()
-	answers, out := io.Pipe()
-	ended := make(chan error, 1)
-	go func() { ended <- serveRack(t.Context(), in, out) }()
-	write, read := json.NewEncoder(ask), json.NewDecoder(answers)
-	if err := write.Encode(rackSpec{Servers: 3, Disks: filepath.Join(dir, "disks"), Images: dir, Boot: "127.0.0.1:1", Namespace: "metal"}); err != nil {
-		t.Fatal(err)
-	}
-	var ready rackReady
-	if err := read.Decode(&ready); err != nil {
-		t.Fatal(err)
-	}
-	if len(ready.Hosts) != 6 || len(ready.CA) == 0 || !strings.HasPrefix(ready.Images, "http://127.0.0.1:") {
-		t.Errorf("got %d objects, images at %q", len(ready.Hosts), ready.Images)
-	}
-	var counts map[string]int64
-	if err := write.Encode(request{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := read.Decode(&counts); err != nil || len(counts) != 3 {
-		t.Errorf("got %v, %v", counts, err)
-	}
-	if err := ask.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-ended; err != nil {
-		t.Error(err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/ironic"
 	"github.com/ingot-dev/ingot/controllers/host"
 	"github.com/ingot-dev/ingot/test/bench/ironicloop"
+	"github.com/ingot-dev/ingot/test/fleet"
 	ironicserver "github.com/ingot-dev/ingot/test/ironic"
 )
 
@@ -30,7 +31,7 @@ var comparisonProcesses = []string{ironicName, manager, management, tenant, benc
 // own time. The bare loop gives each node the instance_info and the config drive that Ingot has given it in the same round, and powers it on as Ingot does: the
 // deploy interface fake leaves it off.
 type comparison struct {
-	*fleet
+	*fleetRun
 	ironic *ironicserver.Process
 	proxy  *ironicProxy
 	// direct is for what is not measured: it does not go through the proxy.
@@ -65,11 +66,11 @@ func (d ironicDeployment) end() time.Time {
 
 // stop stops the processes, each before those that it depends on.
 func (c *comparison) stop() error {
-	err := errors.Join(c.env.Manager.Stop(), c.proxy.stop())
+	err := errors.Join(c.Env.Manager.Stop(), c.proxy.stop())
 	if c.ironic != nil {
 		c.ironic.Stop()
 	}
-	return errors.Join(err, c.fleet.stop())
+	return errors.Join(err, c.Fleet.Stop())
 }
 
 // run performs the rounds.
@@ -89,7 +90,7 @@ func (c *comparison) run(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("round %d, bare loop: %w", n+1, err)
 		}
-		logProgress(c.progress, "round %d: all active %.1f s after the order, and %.1f s by the bare loop", n+1, ours.end().Sub(ours.ordered).Seconds(), bare.end().Sub(bare.ordered).Seconds())
+		c.Log("round %d: all active %.1f s after the order, and %.1f s by the bare loop", n+1, ours.end().Sub(ours.ordered).Seconds(), bare.end().Sub(bare.ordered).Seconds())
 		c.rounds = append(c.rounds, ironicRound{ours, bare})
 	}
 	return nil
@@ -97,15 +98,15 @@ func (c *comparison) run(ctx context.Context) error {
 
 // startManagerOnNodes starts the manager and waits until it has listed the nodes and every host is available.
 func (c *comparison) startManagerOnNodes(ctx context.Context) error {
-	logProgress(c.progress, "the manager starts and reads the hosts")
+	c.Log("the manager starts and reads the hosts")
 	lists := c.proxy.lists()
-	if err := c.startManager(ctx); err != nil {
+	if err := c.StartManager(ctx); err != nil {
 		return err
 	}
-	if err := waitFor(ctx, c.options.timeout, "the manager lists the nodes", func() (bool, error) { return c.proxy.lists() > lists, nil }); err != nil {
+	if err := fleet.WaitFor(ctx, c.options.timeout, "the manager lists the nodes", func() (bool, error) { return c.proxy.lists() > lists, nil }); err != nil {
 		return err
 	}
-	return c.awaitState(ctx, metal3.StateAvailable, "hosts are available")
+	return c.AwaitHosts(ctx, metal3.StateAvailable)
 }
 
 // register has the manager make the nodes, and resets them. The power of fake-hardware is unknown until somebody switches it.
@@ -119,7 +120,7 @@ func (c *comparison) register(ctx context.Context) error {
 
 // resetNodes stops the manager and leads the nodes back to the state in which a deployment begins.
 func (c *comparison) resetNodes(ctx context.Context) error {
-	if err := c.env.Manager.Stop(); err != nil {
+	if err := c.Env.Manager.Stop(); err != nil {
 		return err
 	}
 	all, err := c.direct.List(ctx)
@@ -154,13 +155,13 @@ func (c *comparison) deployByIngot(ctx context.Context) (ironicDeployment, error
 	if err := c.scale(ctx, c.options.machines); err != nil {
 		return d, err
 	}
-	if err := c.waitForAll(ctx, 100*time.Millisecond, func() (int, error) { return c.proxy.count("active"), nil }, "nodes are active"); err != nil {
-		return d, errors.Join(err, c.notReadyError(ctx))
+	if err := c.AwaitAll(ctx, 100*time.Millisecond, func() (int, error) { return c.proxy.count("active"), nil }, "nodes are active"); err != nil {
+		return d, errors.Join(err, c.NotReadyError(ctx))
 	}
 	if err := c.conclude(ctx, &d, before); err != nil {
 		return d, err
 	}
-	if err := c.awaitState(ctx, metal3.StateProvisioned, "hosts are provisioned"); err != nil {
+	if err := c.AwaitHosts(ctx, metal3.StateProvisioned); err != nil {
 		return d, err
 	}
 	d.until, d.calls = time.Now(), c.proxy.takeCalls()
@@ -170,17 +171,17 @@ func (c *comparison) deployByIngot(ctx context.Context) (ironicDeployment, error
 // takeMachinesBack deletes the Machines, waits until their hosts are available again, and resets the nodes. Ingot leaves a node active whose disks it does not
 // erase, and the deploy interface fake has no step that erases them.
 func (c *comparison) takeMachinesBack(ctx context.Context) error {
-	logProgress(c.progress, "the Machines are deleted, and their hosts return")
+	c.Log("the Machines are deleted, and their hosts return")
 	if err := c.scale(ctx, 0); err != nil {
 		return err
 	}
-	if err := c.awaitState(ctx, metal3.StateAvailable, "hosts are available again"); err != nil {
+	if err := c.AwaitHosts(ctx, metal3.StateAvailable); err != nil {
 		return err
 	}
-	err := waitFor(ctx, c.options.timeout, "all Machines are gone", func() (bool, error) {
+	err := fleet.WaitFor(ctx, c.options.timeout, "all Machines are gone", func() (bool, error) {
 		var list v1alpha1.MachineList
-		err := c.env.ManagementClient.List(ctx, &list)
-		return len(list.Items) == 0, errors.Join(err, pause(ctx, time.Second))
+		err := c.Env.ManagementClient.List(ctx, &list)
+		return len(list.Items) == 0, errors.Join(err, fleet.Pause(ctx, time.Second))
 	})
 	if err != nil {
 		return err
@@ -202,7 +203,7 @@ func (c *comparison) deployByLoop(ctx context.Context) (ironicDeployment, error)
 	if err := c.prepareRound(ctx, ""); err != nil {
 		return d, err
 	}
-	logProgress(c.progress, "the bare loop deploys the nodes")
+	c.Log("the bare loop deploys the nodes")
 	c.proxy.takeCalls()
 	before, err := c.takeSample()
 	if err != nil {
@@ -263,7 +264,7 @@ const (
 func (c *comparison) awaitQuiet(ctx context.Context) error {
 	for begin := time.Now(); ; {
 		before, err := c.takeSample()
-		if err := errors.Join(err, pause(ctx, quietPeriod)); err != nil {
+		if err := errors.Join(err, fleet.Pause(ctx, quietPeriod)); err != nil {
 			return err
 		}
 		after, err := c.takeSample()
@@ -278,7 +279,7 @@ func (c *comparison) awaitQuiet(ctx context.Context) error {
 			return nil
 		}
 		if time.Since(begin) > quietLimit {
-			logProgress(c.progress, "the processes are still busy after %s: %v", quietLimit, cpuBetween(before, after))
+			c.Log("the processes are still busy after %s: %v", quietLimit, cpuBetween(before, after))
 			return nil
 		}
 	}
@@ -316,9 +317,9 @@ func (c *comparison) conclude(ctx context.Context, d *ironicDeployment, before s
 // awaitFreeHosts waits until every host is known to be off. The nodes were reset while no manager ran, and a host without work is looked at once in the steady
 // interval: until then no Machine may have it, and the round would measure that interval.
 func (c *comparison) awaitFreeHosts(ctx context.Context) error {
-	return c.waitForAll(ctx, time.Second, func() (int, error) {
+	return c.AwaitAll(ctx, time.Second, func() (int, error) {
 		var list v1alpha1.HostRecordList
-		if err := c.env.ManagementClient.List(ctx, &list); err != nil {
+		if err := c.Env.ManagementClient.List(ctx, &list); err != nil {
 			return 0, err
 		}
 		n := 0
@@ -329,21 +330,4 @@ func (c *comparison) awaitFreeHosts(ctx context.Context) error {
 		}
 		return n, nil
 	}, "hosts are free")
-}
-
-// awaitState waits until every host is in the state.
-func (c *comparison) awaitState(ctx context.Context, state metal3.ProvisioningState, what string) error {
-	return c.waitForAll(ctx, time.Second, func() (int, error) {
-		var list metal3.BareMetalHostList
-		if err := c.env.ManagementClient.List(ctx, &list); err != nil {
-			return 0, err
-		}
-		n := 0
-		for _, h := range list.Items {
-			if h.Status.Provisioning.State == state && (h.Spec.ConsumerRef == nil) == (state == metal3.StateAvailable) {
-				n++
-			}
-		}
-		return n, nil
-	}, what)
 }

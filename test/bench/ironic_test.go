@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ingot-dev/ingot/test/environment"
+	"github.com/ingot-dev/ingot/test/fleet"
 )
 
 func TestCallsOfIronicAreCountedByTheirKindAndNode(t *testing.T) {
@@ -72,13 +72,13 @@ func TestCallsOfIronicAreCountedByTheirKindAndNode(t *testing.T) {
 func TestTheReportComparesIngotWithTheBareLoop(t *testing.T) {
 	begin := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
 	at := func(s float64) time.Time { return begin.Add(time.Duration(s * float64(time.Second))) }
-	c := &comparison{fleet: &fleet{options: options{machines: 2}, env: &environment.Environment{Dir: t.TempDir()}}}
+	c := &comparison{fleetRun: &fleetRun{options: options{machines: 2}, Fleet: fleet.New(fleet.Options{Dir: t.TempDir()})}}
 	var log strings.Builder
 	for i, seconds := range []float64{12, 22, 14} {
 		from := float64(100 * i)
 		for n, request := range []string{"patch machines", "patch baremetalhosts", "patch baremetalhosts"} {
 			fmt.Fprintf(&log, `{"stage":"ResponseComplete","verb":%q,"user":{"username":%q},"objectRef":{"resource":%q,"name":"server-%d"},"responseStatus":{"code":200},"requestReceivedTimestamp":%q}`+"\n",
-				strings.Fields(request)[0], c.env.ManagerUser(), strings.Fields(request)[1], n, at(from+1+float64(n)).Format(time.RFC3339Nano))
+				strings.Fields(request)[0], c.Env.ManagerUser(), strings.Fields(request)[1], n, at(from+1+float64(n)).Format(time.RFC3339Nano))
 		}
 		ours := ironicDeployment{ordered: at(from), until: at(from + 20), active: []time.Time{at(from + 5), at(from + seconds)}, cpu: map[string]time.Duration{ironicName: time.Second}}
 		for _, second := range []float64{1, 2, 6, 11, 16} {
@@ -89,7 +89,7 @@ func TestTheReportComparesIngotWithTheBareLoop(t *testing.T) {
 		c.rounds = append(c.rounds, ironicRound{ours, ironicDeployment{ordered: at(from + 50), until: at(from + 60), active: []time.Time{at(from + 60)}}})
 	}
 	for name, text := range map[string]string{"management": log.String(), tenantName: ""} {
-		if err := os.WriteFile(c.env.AuditLog(name), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(c.Env.AuditLog(name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

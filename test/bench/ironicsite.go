@@ -18,6 +18,7 @@ import (
 	"github.com/ingot-dev/ingot/config"
 	"github.com/ingot-dev/ingot/test/bench/ironicloop"
 	"github.com/ingot-dev/ingot/test/environment"
+	"github.com/ingot-dev/ingot/test/fleet"
 	ironicserver "github.com/ingot-dev/ingot/test/ironic"
 	"github.com/ingot-dev/ingot/test/loopback"
 )
@@ -42,28 +43,19 @@ func (c *comparison) setUpIronic(ctx context.Context) error {
 	if missing := ironicserver.Missing(); missing != "" {
 		return fmt.Errorf("-provider ironic needs the program %s: %s", missing, ironicserver.Install)
 	}
-	for _, step := range []struct {
-		what string
-		do   func(context.Context) error
-	}{
-		{"starting the management and the tenant's control plane", func(ctx context.Context) error { return c.env.StartClusters(ctx, tenantName) }},
-		{"starting Ironic", c.startIronic},
-		{"making the installer's ramdisk, which the manager must have", c.makeRamdisk},
-		{"applying CRDs, roles and policies", c.installIngot},
-		{"packing the image and applying the samples", c.applyIronicSamples},
-		{"introducing the tenant", c.introduceTenant},
-		{fmt.Sprintf("applying %d hosts", c.options.machines), c.applyIronicHosts},
-	} {
-		logProgress(c.progress, "%s", step.what)
-		if err := step.do(ctx); err != nil {
-			return fmt.Errorf("%s: %w", step.what, err)
-		}
-	}
-	return nil
+	return c.Perform(ctx, []fleet.Step{
+		{What: "starting the management and the tenant's control plane", Do: func(ctx context.Context) error { return c.Env.StartClusters(ctx, tenantName) }},
+		{What: "starting Ironic", Do: c.startIronic},
+		{What: "making the installer's ramdisk, which the manager must have", Do: func(context.Context) error { return c.Env.WriteBootFiles() }},
+		{What: "applying CRDs, roles and policies", Do: c.Env.InstallIngot},
+		{What: "packing the image and applying the samples", Do: c.applyIronicSamples},
+		{What: "introducing the tenant", Do: func(ctx context.Context) error { return c.Introduce(ctx, research, c.Env.Tenants[0]) }},
+		{What: fmt.Sprintf("applying %d hosts", c.options.machines), Do: c.applyIronicHosts},
+	})
 }
 
 func (c *comparison) startIronic(ctx context.Context) error {
-	dir := filepath.Join(c.env.Dir, "ironic")
+	dir := filepath.Join(c.Env.Dir, "ironic")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -81,21 +73,21 @@ func (c *comparison) startIronic(ctx context.Context) error {
 		return err
 	}
 	// Servers boot nothing of the manager's.
-	c.env.ChangeSettings = func(s *settings.Settings) {
+	c.Env.ChangeSettings = func(s *settings.Settings) {
 		s.Boot.Address, s.Boot.URL, s.Boot.TLS.Address = "0", "", "0"
 	}
-	c.env.BootAddress, err = loopback.FreeAddress()
+	c.Env.BootAddress, err = loopback.FreeAddress()
 	return err
 }
 
 // applyIronicSamples applies those of config/samples that one pool of nodes without GPUs needs.
 func (c *comparison) applyIronicSamples(ctx context.Context) error {
-	images := filepath.Join(c.env.Dir, "images")
+	images := filepath.Join(c.Env.Dir, "images")
 	if err := os.MkdirAll(images, 0o755); err != nil {
 		return err
 	}
 	var err error
-	if c.env.Images, err = environment.ServeImages(environment.Loopback, images, 1<<30); err != nil {
+	if c.Env.Images, err = environment.ServeImages(environment.Loopback, images, 1<<30); err != nil {
 		return err
 	}
 	files, err := fs.Sub(config.Files, "samples")
@@ -106,7 +98,7 @@ func (c *comparison) applyIronicSamples(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	image, err := c.packImage(ctx, c.env.Images.URL)
+	image, err := c.PackImage(ctx, c.Env.Images.URL)
 	if err != nil {
 		return err
 	}
@@ -114,7 +106,7 @@ func (c *comparison) applyIronicSamples(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.applyWhenServed(ctx, objects)
+	return c.ApplyWhenServed(ctx, objects)
 }
 
 // ironicSamples are the names of the samples that are applied, by their kinds; empty: all of the kind.
@@ -146,7 +138,7 @@ func (c *comparison) adaptIronic(samples []*unstructured.Unstructured, image map
 			"endpoint": c.proxy.url, "hardwareType": "fake-hardware", "deployInterface": "fake", "limits": map[string]any{"deploys": limit, "cleans": limit},
 		}, "spec", "ironic"),
 		environment.SetField(objects, "NodeProvider", string(v1alpha1.EraseNone), "spec", "erase", "onRelease"),
-		environment.SetField(objects, "TenantCluster", c.env.Tenant.Endpoint(), "spec", "join", "tlsBootstrap", "endpoint"),
+		environment.SetField(objects, "TenantCluster", c.Env.Tenant.Endpoint(), "spec", "join", "tlsBootstrap", "endpoint"),
 		environment.SetField(objects, "NodeType", map[string]any{"matchLabels": map[string]any{"nodes": "ironic"}}, "spec", "hostSelector"),
 		environment.SetField(objects, "NodePool", int64(0), "spec", "replicas"),
 	)
@@ -164,7 +156,7 @@ func (c *comparison) applyIronicHosts(ctx context.Context) error {
 				"bmc": map[string]any{"address": fmt.Sprintf("ipmi://10.1.%d.%d", i>>8, i&0xff), "credentialsName": name + "-bmc"},
 			}}))
 	}
-	return environment.Apply(ctx, c.env.ManagementClient, objects)
+	return environment.Apply(ctx, c.Env.ManagementClient, objects)
 }
 
 // object returns an object in the namespace of the hosts.
@@ -172,7 +164,7 @@ func object(version, kind, name string, labels map[string]string, content map[st
 	o := &unstructured.Unstructured{Object: content}
 	o.SetAPIVersion(version)
 	o.SetKind(kind)
-	o.SetNamespace(hostNamespace)
+	o.SetNamespace(fleet.HostNamespace)
 	o.SetName(name)
 	o.SetLabels(labels)
 	return o
@@ -183,5 +175,5 @@ func (c *comparison) scale(ctx context.Context, replicas int) error {
 	pool := &v1alpha1.NodePool{}
 	pool.Namespace, pool.Name = tenantName, ironicPool
 	patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas)
-	return c.env.ManagementClient.Patch(ctx, pool, client.RawPatch(types.MergePatchType, []byte(patch)))
+	return c.Env.ManagementClient.Patch(ctx, pool, client.RawPatch(types.MergePatchType, []byte(patch)))
 }

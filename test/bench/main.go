@@ -6,12 +6,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/ingot-dev/ingot/test/fleet"
 )
 
 // options are the values of the flags.
@@ -27,7 +28,7 @@ type options struct {
 }
 
 // Values of -provider.
-const providerRedfish, providerMetal3, providerIronic = "redfish", "metal3", "ironic"
+const providerRedfish, providerMetal3, providerIronic = fleet.Redfish, fleet.Metal3, "ironic"
 
 // defaultMachines are the numbers of Machines where -machines is 0.
 var defaultMachines = map[string]int{providerRedfish: 1000, providerMetal3: 1000, providerIronic: 200}
@@ -39,10 +40,10 @@ func run(args []string) int {
 	defer stop()
 	var err error
 	switch {
-	case filepath.Base(args[0]) == managerProgram:
+	case filepath.Base(args[0]) == fleet.ManagerProgram:
 		err = runProfiledManager(ctx, args[1:])
-	case len(args) == 2 && args[1] == rackCommand:
-		err = serveRack(ctx, os.Stdin, os.Stdout)
+	case len(args) == 2 && args[1] == fleet.RackCommand:
+		err = fleet.ServeRack(ctx, os.Stdin, os.Stdout)
 	default:
 		err = measure(ctx, args[1:])
 	}
@@ -114,19 +115,19 @@ func measure(ctx context.Context, args []string) (err error) {
 			return err
 		}
 	}
-	f := newFleet(o, dir, os.Stderr)
-	run, writeReport, stop := f.run, f.writeReport, f.stop
+	f := newFleetRun(o, dir, os.Stderr)
+	run, writeReport, stop := f.run, f.writeReport, f.Stop
 	switch {
 	case o.tenants > 0:
-		s := &sharing{fleet: f, tenants: o.tenants, claims: o.claims}
+		s := &sharing{fleetRun: f, tenants: o.tenants, claims: o.claims}
 		run, writeReport, stop = s.run, s.writeReport, s.stop
 	case o.provider == providerIronic:
-		c := &comparison{fleet: f}
+		c := &comparison{fleetRun: f}
 		run, writeReport, stop = c.run, c.writeReport, c.stop
 	}
 	defer func() {
 		// Disks and images are large; the logs are needed to explain a failure.
-		err = errors.Join(err, stop(), f.env.RemoveAllButLogs())
+		err = errors.Join(err, stop(), f.Env.RemoveAllButLogs())
 		switch {
 		case err != nil:
 			err = fmt.Errorf("%w; logs of all processes: %s", err, dir)
@@ -138,9 +139,4 @@ func measure(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	return writeReport(os.Stdout)
-}
-
-// logProgress writes a line about the progress of the run.
-func logProgress(w io.Writer, format string, args ...any) {
-	fmt.Fprintf(w, "%s  %s\n", time.Now().Format("15:04:05"), fmt.Sprintf(format, args...))
 }

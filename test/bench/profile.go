@@ -18,11 +18,7 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
 )
 
-// managerProgram is the file name of the manager. When this program is started by a link of that name, it runs the manager
-// with profiling.
-const managerProgram = "ingot-manager"
-
-// runProfiledManager runs the manager's own code. It writes profiles beside the configuration file: manager-1.cpu until
+// runProfiledManager runs the manager's own code: this program, when it is started by a link of the manager's name. It writes profiles beside the configuration file: manager-1.cpu until
 // SIGUSR1, manager-2.cpu from then on, and manager.heap at the end.
 func runProfiledManager(ctx context.Context, args []string) error {
 	set := flag.CommandLine // it has controller-runtime's --kubeconfig
@@ -95,23 +91,5 @@ func startManagerProfiles(dir string) (end func() error, err error) {
 		}
 		runtime.GC() // the profile has only what is still in use
 		return errors.Join(<-stopped, pprof.WriteHeapProfile(heap), heap.Close())
-	}, nil
-}
-
-// startCPUProfile writes a CPU profile to file until end is called. It does nothing without a file.
-func startCPUProfile(file string) (end func() error, err error) {
-	if file == "" {
-		return func() error { return nil }, nil
-	}
-	out, err := os.Create(file)
-	if err != nil {
-		return nil, fmt.Errorf("profile: %w", err)
-	}
-	if err := pprof.StartCPUProfile(out); err != nil {
-		return nil, errors.Join(fmt.Errorf("profile: %w", err), out.Close())
-	}
-	return func() error {
-		pprof.StopCPUProfile()
-		return out.Close()
 	}, nil
 }

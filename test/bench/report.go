@@ -14,13 +14,14 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/test/environment"
+	"github.com/ingot-dev/ingot/test/fleet"
 )
 
 const mib = 1 << 20
 
 // writeReport writes the results. It must be called while the processes run: their end would add requests to the audit
 // logs.
-func (f *fleet) writeReport(w io.Writer) error {
+func (f *fleetRun) writeReport(w io.Writer) error {
 	management, tenants, err := f.readRequests()
 	if err != nil {
 		return err
@@ -28,7 +29,7 @@ func (f *fleet) writeReport(w io.Writer) error {
 	p := &printer{w: w}
 	n := f.options.machines
 	writeMachine(p)
-	p.writeLine("%d Machines; image %.1f MiB, served as %.1f MiB", n, float64(f.image.DiskBytes)/mib, float64(f.image.SizeBytes)/mib)
+	p.writeLine("%d Machines; image %.1f MiB, served as %.1f MiB", n, float64(f.Image.DiskBytes)/mib, float64(f.Image.SizeBytes)/mib)
 	p.writeLine("\nFrom the order to the last Ready: %.1f s; before it, from the manager's start to the last host available: %.1f s", f.admitted.at.Sub(f.ordered.at).Seconds(), f.registered.at.Sub(f.started.at).Seconds())
 	f.writeReadyTimes(p)
 	p.writeHeader("process", "CPU s to register", "CPU s to admit", "CPU ms per Machine", "peak MiB")
@@ -52,20 +53,20 @@ func writeMachine(p *printer) {
 }
 
 // readRequests reads the manager's requests from the audit logs of both clusters.
-func (f *fleet) readRequests() (management, tenants []environment.Request, err error) {
+func (f *fleetRun) readRequests() (management, tenants []environment.Request, err error) {
 	collect := func(log, user string) (out []environment.Request, err error) {
-		err = environment.ReadRequests(f.env.AuditLog(log), user, func(w environment.Request) { out = append(out, w) })
+		err = environment.ReadRequests(f.Env.AuditLog(log), user, func(w environment.Request) { out = append(out, w) })
 		return out, err
 	}
-	if management, err = collect("management", f.env.ManagerUser()); err != nil {
+	if management, err = collect("management", f.Env.ManagerUser()); err != nil {
 		return nil, nil, err
 	}
-	tenants, err = collect(tenantName, tenantUser)
+	tenants, err = collect(tenantName, fleet.TenantUser)
 	return management, tenants, err
 }
 
 // writeReadyTimes writes when Machines became Ready.
-func (f *fleet) writeReadyTimes(p *printer) {
+func (f *fleetRun) writeReadyTimes(p *printer) {
 	var at []time.Duration
 	for _, m := range f.machines {
 		if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); c != nil {
@@ -85,7 +86,7 @@ func requestKind(w environment.Request) string {
 }
 
 // writeRequests writes the numbers of requests to one cluster by kind, the most frequent first.
-func (f *fleet) writeRequests(p *printer, cluster string, requests []environment.Request) {
+func (f *fleetRun) writeRequests(p *printer, cluster string, requests []environment.Request) {
 	type counts struct{ register, admit, refused int }
 	all := map[string]*counts{}
 	for _, w := range requests {
@@ -117,12 +118,12 @@ func (f *fleet) writeRequests(p *printer, cluster string, requests []environment
 }
 
 // perMachine formats a count divided by the number of Machines.
-func (f *fleet) perMachine(n int) string {
+func (f *fleetRun) perMachine(n int) string {
 	return fmt.Sprintf("%.2f", float64(n)/float64(f.options.machines))
 }
 
 // writeTotals writes the sum of the requests that admitting a Machine takes.
-func (f *fleet) writeTotals(p *printer, all []environment.Request) {
+func (f *fleetRun) writeTotals(p *printer, all []environment.Request) {
 	requests, events, reads := countRequests(requestsBetween(all, f.ordered.at, f.admitted.at))
 	p.writeLine("To admit a Machine: %s mutating requests beside Events, %s Events; %s reads", f.perMachine(requests), f.perMachine(events), f.perMachine(reads))
 }
@@ -139,7 +140,7 @@ func requestsBetween(all []environment.Request, from, to time.Time) []environmen
 }
 
 // writeSteadyState writes the results of the steady state.
-func (f *fleet) writeSteadyState(p *printer, all []environment.Request) {
+func (f *fleetRun) writeSteadyState(p *printer, all []environment.Request) {
 	s := f.steady
 	span := s.to.at.Sub(s.from.at)
 	p.writeLine("\nSteady state, watched for %.0f s:\n", span.Seconds())

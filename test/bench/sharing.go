@@ -20,13 +20,14 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/config"
 	"github.com/ingot-dev/ingot/test/environment"
+	"github.com/ingot-dev/ingot/test/fleet"
 	"github.com/ingot-dev/ingot/test/loopback"
 )
 
 // sharing measures a cluster that tenants share: the Entitlements of all tenants are made at once, then all claims, which are given devices as the scheduler does
 // it, and at last all claims end.
 type sharing struct {
-	*fleet
+	*fleetRun
 	tenants, claims int
 	// began is the sample before the Entitlements, enforced the one when all are enforced, held the one when the status of each has its claims, and ended the
 	// one when no status has one.
@@ -35,13 +36,10 @@ type sharing struct {
 	restFrom, restTo sample
 }
 
-// sharedName is the name of the TenantCluster of config/samples/sharing, and of its namespace.
-const sharedName, sharedNamespace = "gpus", "shared"
-
 // devicesPerNode is the number of GPUs of a node.
 const devicesPerNode = 8
 
-func (s *sharing) stop() error { return errors.Join(s.env.Manager.Stop(), s.env.Stop()) }
+func (s *sharing) stop() error { return errors.Join(s.Env.Manager.Stop(), s.Env.Stop()) }
 
 // run performs the steps that are measured.
 func (s *sharing) run(ctx context.Context) error {
@@ -50,7 +48,7 @@ func (s *sharing) run(ctx context.Context) error {
 	}
 	var err error
 	if s.pids, err = waitForProcesses(ctx, func() (map[string]int, error) {
-		return findChildren(map[string]string{manager: managerSign, management: managementSign, tenant: "/" + sharedName + " "})
+		return findChildren(map[string]string{manager: managerSign, management: managementSign, tenant: "/" + fleet.SharedTenant.Name + " "})
 	}); err != nil {
 		return err
 	}
@@ -65,7 +63,7 @@ func (s *sharing) run(ctx context.Context) error {
 		{fmt.Sprintf("nothing changes for %s, after %s of rest", s.options.steady, restTime), s.rest, &s.restTo},
 		{"all claims end", s.endAll, &s.ended},
 	} {
-		logProgress(s.progress, "%s", step.what)
+		s.Log("%s", step.what)
 		if err := step.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.what, err)
 		}
@@ -78,32 +76,23 @@ func (s *sharing) run(ctx context.Context) error {
 
 // setUpSharing starts everything, with the devices of as many nodes as the claims need.
 func (s *sharing) setUpSharing(ctx context.Context) error {
-	for _, step := range []struct {
-		what string
-		do   func(context.Context) error
-	}{
-		{"starting the management and the shared cluster's control plane", func(ctx context.Context) error { return s.env.StartClusters(ctx, sharedName) }},
-		{"making the installer's ramdisk, which the manager must have", s.makeBootFiles},
-		{"applying CRDs, roles and policies", s.installIngot},
-		{"applying config/samples/sharing", s.applySharing},
-		{"introducing the shared cluster", func(ctx context.Context) error { return s.introduce(ctx, sharedNamespace, sharedName+"-admin") }},
-		{"making its namespaces, nodes and devices", s.fillCluster},
-		{"starting the manager", s.startManager},
-	} {
-		logProgress(s.progress, "%s", step.what)
-		if err := step.do(ctx); err != nil {
-			return fmt.Errorf("%s: %w", step.what, err)
-		}
-	}
-	return nil
+	return s.Perform(ctx, []fleet.Step{
+		{What: "starting the management and the shared cluster's control plane", Do: func(ctx context.Context) error { return s.Env.StartClusters(ctx, fleet.SharedTenant.Name) }},
+		{What: "making the installer's ramdisk, which the manager must have", Do: s.makeBootFiles},
+		{What: "applying CRDs, roles and policies", Do: s.Env.InstallIngot},
+		{What: "applying config/samples/sharing", Do: s.applySharing},
+		{What: "introducing the shared cluster", Do: func(ctx context.Context) error { return s.Introduce(ctx, fleet.SharedTenant, s.Env.Tenants[0]) }},
+		{What: "making its namespaces, nodes and devices", Do: s.fillCluster},
+		{What: "starting the manager", Do: s.StartManager},
+	})
 }
 
 func (s *sharing) makeBootFiles(context.Context) error {
 	var err error
-	if s.env.BootAddress, err = loopback.FreeAddress(); err != nil {
+	if s.Env.BootAddress, err = loopback.FreeAddress(); err != nil {
 		return err
 	}
-	return s.env.WriteBootFiles()
+	return s.Env.WriteBootFiles()
 }
 
 // applySharing applies the samples without their Entitlements and NodePools.
@@ -119,7 +108,7 @@ func (s *sharing) applySharing(ctx context.Context) error {
 	objects := slices.DeleteFunc(samples, func(o *unstructured.Unstructured) bool {
 		return o.GetKind() == "Entitlement" || o.GetKind() == "NodePool"
 	})
-	return s.applyWhenServed(ctx, objects)
+	return s.ApplyWhenServed(ctx, objects)
 }
 
 func (s *sharing) tenantName(i int) string { return fmt.Sprintf("tenant-%03d", i) }
@@ -145,7 +134,7 @@ func (s *sharing) fillCluster(ctx context.Context) error {
 
 func (s *sharing) create(ctx context.Context, objects []client.Object) error {
 	for _, o := range objects {
-		if err := s.env.TenantClient.Create(ctx, o); err != nil {
+		if err := s.Env.TenantClient.Create(ctx, o); err != nil {
 			return err
 		}
 	}
@@ -169,9 +158,9 @@ func a100(name string) resourcev1.Device {
 
 // awaitRendering waits until it is known what the NodeType promises.
 func (s *sharing) awaitRendering(ctx context.Context) error {
-	return waitFor(ctx, s.options.timeout, "the NodeType has a rendering", func() (bool, error) {
+	return fleet.WaitFor(ctx, s.options.timeout, "the NodeType has a rendering", func() (bool, error) {
 		var n v1alpha1.NodeType
-		err := s.env.ManagementClient.Get(ctx, client.ObjectKey{Name: "a100"}, &n)
+		err := s.Env.ManagementClient.Get(ctx, client.ObjectKey{Name: "a100"}, &n)
 		return n.Status.StableRendering != "", err
 	})
 }
@@ -180,10 +169,10 @@ func (s *sharing) awaitRendering(ctx context.Context) error {
 func (s *sharing) entitleAll(ctx context.Context) error {
 	for i := range s.tenants {
 		name := s.tenantName(i)
-		if err := s.env.ManagementClient.Create(ctx, &v1alpha1.Entitlement{
-			ObjectMeta: metav1.ObjectMeta{Namespace: sharedNamespace, Name: name},
+		if err := s.Env.ManagementClient.Create(ctx, &v1alpha1.Entitlement{
+			ObjectMeta: metav1.ObjectMeta{Namespace: fleet.SharedTenant.Namespace, Name: name},
 			Spec: v1alpha1.EntitlementSpec{
-				TenantClusterRef: v1alpha1.LocalReference{Name: sharedName}, Tenant: name, Namespaces: v1alpha1.TenantNamespaces{Names: []string{name}},
+				TenantClusterRef: v1alpha1.LocalReference{Name: fleet.SharedTenant.Name}, Tenant: name, Namespaces: v1alpha1.TenantNamespaces{Names: []string{name}},
 				Classes: []v1alpha1.EntitledClass{{Name: "a100", NodeTypeRef: v1alpha1.LocalReference{Name: "a100"}, Kind: v1alpha1.DeviceGPU, Devices: int32(s.claims)}},
 			},
 		}); err != nil {
@@ -201,12 +190,12 @@ func (s *sharing) entitleAll(ctx context.Context) error {
 // awaitEntitlements waits until the sum of what is counted of each Entitlement is as wanted.
 func (s *sharing) awaitEntitlements(ctx context.Context, what string, wanted int, count func(*v1alpha1.Entitlement) int) error {
 	last := time.Now()
-	return waitFor(ctx, s.options.timeout, fmt.Sprintf("%d %s", wanted, what), func() (bool, error) {
-		if ended, err := s.env.Manager.Exited(); ended {
+	return fleet.WaitFor(ctx, s.options.timeout, fmt.Sprintf("%d %s", wanted, what), func() (bool, error) {
+		if ended, err := s.Env.Manager.Exited(); ended {
 			return false, err
 		}
 		var list v1alpha1.EntitlementList
-		if err := s.env.ManagementClient.List(ctx, &list); err != nil {
+		if err := s.Env.ManagementClient.List(ctx, &list); err != nil {
 			return false, err
 		}
 		n := 0
@@ -215,10 +204,10 @@ func (s *sharing) awaitEntitlements(ctx context.Context, what string, wanted int
 		}
 		if time.Since(last) > 10*time.Second {
 			last = time.Now()
-			logProgress(s.progress, "%d of %d %s", n, wanted, what)
+			s.Log("%d of %d %s", n, wanted, what)
 		}
 		if n != wanted {
-			return false, pause(ctx, time.Second)
+			return false, fleet.Pause(ctx, time.Second)
 		}
 		return true, nil
 	})
@@ -234,7 +223,7 @@ func (s *sharing) allocateAll(ctx context.Context) error {
 	for i := range s.claims {
 		claim := &resourcev1.ResourceClaim{ObjectMeta: s.claimName(i)}
 		claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "gpu", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: claim.Namespace + "-a100", Count: 1}}}
-		if err := s.env.TenantClient.Create(ctx, claim); err != nil {
+		if err := s.Env.TenantClient.Create(ctx, claim); err != nil {
 			return err
 		}
 		node, now := fmt.Sprintf("node-%03d", i/devicesPerNode), metav1.Now()
@@ -247,7 +236,7 @@ func (s *sharing) allocateAll(ctx context.Context) error {
 				Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node},
 			}}}}},
 		}
-		if err := s.env.TenantClient.Status().Update(ctx, claim); err != nil {
+		if err := s.Env.TenantClient.Status().Update(ctx, claim); err != nil {
 			return err
 		}
 	}
@@ -260,20 +249,20 @@ func (s *sharing) awaitHoldings(ctx context.Context, wanted int) error {
 
 // rest lets the manager come to rest, and then watches it.
 func (s *sharing) rest(ctx context.Context) error {
-	if err := pause(ctx, restTime); err != nil {
+	if err := fleet.Pause(ctx, restTime); err != nil {
 		return err
 	}
 	var err error
 	if s.restFrom, err = s.takeSample(); err != nil {
 		return err
 	}
-	return pause(ctx, s.options.steady)
+	return fleet.Pause(ctx, s.options.steady)
 }
 
 // endAll deletes the claims, and waits until no status has one.
 func (s *sharing) endAll(ctx context.Context) error {
 	for i := range s.claims {
-		if err := s.env.TenantClient.Delete(ctx, &resourcev1.ResourceClaim{ObjectMeta: s.claimName(i)}); err != nil {
+		if err := s.Env.TenantClient.Delete(ctx, &resourcev1.ResourceClaim{ObjectMeta: s.claimName(i)}); err != nil {
 			return err
 		}
 	}
@@ -284,9 +273,9 @@ func (s *sharing) endAll(ctx context.Context) error {
 func (s *sharing) writeReport(w io.Writer) error {
 	var all []environment.Request
 	collect := func(log, user string) error {
-		return environment.ReadRequests(s.env.AuditLog(log), user, func(r environment.Request) { all = append(all, r) })
+		return environment.ReadRequests(s.Env.AuditLog(log), user, func(r environment.Request) { all = append(all, r) })
 	}
-	if err := errors.Join(collect("management", s.env.ManagerUser()), collect(sharedName, tenantUser)); err != nil {
+	if err := errors.Join(collect("management", s.Env.ManagerUser()), collect(fleet.SharedTenant.Name, fleet.TenantUser)); err != nil {
 		return err
 	}
 	p := &printer{w: w}

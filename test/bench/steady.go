@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"github.com/ingot-dev/ingot/test/fleet"
 )
 
 const (
@@ -22,9 +24,9 @@ type steadyState struct {
 }
 
 // measureSteadyState waits for the fleet to come to rest and then measures it.
-func (f *fleet) measureSteadyState(ctx context.Context) error {
-	logProgress(f.progress, "watching it for %s, after %s of rest", f.options.steady, restTime)
-	if err := pause(ctx, restTime); err != nil {
+func (f *fleetRun) measureSteadyState(ctx context.Context) error {
+	f.Log("watching it for %s, after %s of rest", f.options.steady, restTime)
+	if err := fleet.Pause(ctx, restTime); err != nil {
 		return err
 	}
 	s := &steadyState{}
@@ -33,12 +35,16 @@ func (f *fleet) measureSteadyState(ctx context.Context) error {
 		return err
 	}
 	for s.to = s.from; s.to.at.Sub(s.from.at) < f.options.steady; {
-		counts, err := f.rack.readCounts()
+		counts, err := f.Rack.ReadCounts()
 		if err != nil {
 			return err
 		}
-		s.reads.add(time.Since(s.from.at), counts)
-		if err := pause(ctx, sampleInterval); err != nil {
+		reads := map[string]int64{}
+		for name, requests := range counts {
+			reads[name] = requests.Reads
+		}
+		s.reads.add(time.Since(s.from.at), reads)
+		if err := fleet.Pause(ctx, sampleInterval); err != nil {
 			return err
 		}
 		if s.to, err = f.takeSample(); err != nil {

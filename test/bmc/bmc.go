@@ -59,6 +59,8 @@ type BMC struct {
 	listening sync.WaitGroup
 	// reads counts the GETs that came in.
 	reads atomic.Int64
+	// handshakes counts the TLS connections.
+	handshakes atomic.Int64
 	// writes counts the authorized requests that are no GET and concern no session.
 	writes atomic.Int64
 
@@ -134,7 +136,7 @@ func (b *BMC) Start(ctx context.Context) error {
 	}
 	b.server = &http.Server{
 		Handler: handler, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 5 * time.Minute,
-		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, VerifyConnection: b.countHandshake},
 		ErrorLog:  log.New(logWriter{b.options.Log}, "", 0),
 	}
 	b.listening.Go(func() {
@@ -189,6 +191,14 @@ func (b *BMC) Reads() int64 { return b.reads.Load() }
 
 // Writes returns how many requests wanted to change something of the server: its power, its boot, its media.
 func (b *BMC) Writes() int64 { return b.writes.Load() }
+
+// Handshakes returns how many TLS connections clients have opened, including those that they ended themselves.
+func (b *BMC) Handshakes() int64 { return b.handshakes.Load() }
+
+func (b *BMC) countHandshake(tls.ConnectionState) error {
+	b.handshakes.Add(1)
+	return nil
+}
 
 // Sessions returns how many sessions are open.
 func (b *BMC) Sessions() int {

@@ -185,13 +185,18 @@ func (s *Server) Run(t *testing.T, setup func(ctrl.Manager) error) (stop func())
 	return stop
 }
 
+// The pauses between two looks of Eventually.
+const firstPause, longestPause = 5 * time.Millisecond, 60 * time.Millisecond
+
 // Eventually polls the condition for half a minute, and fails the test when it does not become true.
 func Eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !condition(); {
+	// Most conditions hold soon. Later looks are rarer, because each costs the API server what others wait for.
+	pause := firstPause
+	for deadline := time.Now().Add(2 * time.Minute); !condition(); pause = min(pause*5/4, longestPause) {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(pause)
 	}
 }

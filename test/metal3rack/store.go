@@ -54,6 +54,11 @@ func (s *store) ByUID(_ context.Context, uid string) (netboot.Session, error) {
 	return session, nil
 }
 
+// CachedByMAC implements netboot.Store.
+func (s *store) CachedByMAC(ctx context.Context, mac string) (netboot.Session, error) {
+	return s.ByMAC(ctx, mac)
+}
+
 // CachedByUID implements netboot.Store.
 func (s *store) CachedByUID(ctx context.Context, uid string) (netboot.Session, error) {
 	return s.ByUID(ctx, uid)

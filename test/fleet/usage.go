@@ -1,4 +1,4 @@
-package main
+package fleet
 
 import (
 	"bytes"
@@ -13,30 +13,31 @@ import (
 // userHZ is the kernel's unit of process times on every architecture that Go runs Linux on.
 const userHZ = 100
 
-// usage is what a process has used since its start.
-type usage struct {
+// Usage is what a process has used since its start.
+type Usage struct {
+	// CPU is the time of processors, of the program and of the kernel for it.
 	CPU time.Duration
 	// Peak is the most resident memory at any time, Resident the resident memory now, both in bytes.
 	Peak, Resident int64
 }
 
-// readUsage reads /proc/PID/stat and /proc/PID/status, see proc(5).
-func readUsage(proc fs.FS, pid int) (usage, error) {
+// ReadUsage reads /proc/PID/stat and /proc/PID/status, see proc(5).
+func ReadUsage(proc fs.FS, pid int) (Usage, error) {
 	fields, err := statFields(proc, pid)
 	if err != nil {
-		return usage{}, err
+		return Usage{}, err
 	}
-	var u usage
+	var u Usage
 	for _, i := range []int{utime, stime} {
 		ticks, err := strconv.ParseInt(fields[i], 10, 64)
 		if err != nil {
-			return usage{}, fmt.Errorf("times of process %d: %w", pid, err)
+			return Usage{}, fmt.Errorf("times of process %d: %w", pid, err)
 		}
 		u.CPU += time.Duration(ticks) * time.Second / userHZ
 	}
 	status, err := fs.ReadFile(proc, path.Join(strconv.Itoa(pid), "status"))
 	if err != nil {
-		return usage{}, err
+		return Usage{}, err
 	}
 	for line := range strings.Lines(string(status)) {
 		var kib int64
@@ -71,8 +72,8 @@ func statFields(proc fs.FS, pid int) ([]string, error) {
 	return fields, nil
 }
 
-// childProcesses returns the command lines of a process's children by PID.
-func childProcesses(proc fs.FS, of int) (map[int]string, error) {
+// ChildProcesses returns the command lines of a process's children by PID.
+func ChildProcesses(proc fs.FS, of int) (map[int]string, error) {
 	entries, err := fs.ReadDir(proc, ".")
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package main
+package fleet
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/pprof"
 	"syscall"
 	"time"
 
@@ -19,14 +20,15 @@ import (
 	"github.com/ingot-dev/ingot/test/rack"
 )
 
-// rackCommand is the argument that makes this program run the rack. It reads a rackSpec and then one request per line from
+// RackCommand is the argument that makes this program run the rack. It reads a rackSpec and then one request per line from
 // its standard input, writes a rackReady and then one answer per request, and ends when its input ends.
-const rackCommand = "rack"
+const RackCommand = "rack"
 
 // rackSpec is the configuration of the rack.
 type rackSpec struct {
-	// Servers is the number of servers. Every third one is for MIG, every third one is an H200.
-	Servers int `json:"servers"`
+	// Servers is the number of servers, which are of the Classes in turn.
+	Servers int     `json:"servers"`
+	Classes []Class `json:"classes"`
 	// Disks is the directory of the servers' disks, Images the directory of the image server.
 	Disks  string `json:"disks"`
 	Images string `json:"images"`
@@ -50,11 +52,8 @@ type rackReady struct {
 // noDelays makes servers act at once, so that only work is measured.
 var noDelays = rack.Timing{PowerOn: time.Millisecond, PowerOff: time.Millisecond, NetworkTimeout: time.Second}
 
-// useMIG is the label value by which the samples' MIG NodeType selects its servers among those with the same GPUs.
-const useMIG = "mig"
-
-// serveRack runs the rack and answers requests until the input ends.
-func serveRack(ctx context.Context, in io.Reader, out io.Writer) (err error) {
+// ServeRack runs the rack and answers requests until the input ends.
+func ServeRack(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	questions, answers := json.NewDecoder(in), json.NewEncoder(out)
 	var spec rackSpec
 	if err := questions.Decode(&spec); err != nil {
@@ -65,7 +64,7 @@ func serveRack(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	servers, err := serverSpecs(spec.Servers)
+	servers, err := serverSpecs(spec.Servers, spec.Classes)
 	if err != nil {
 		return err
 	}
@@ -82,7 +81,7 @@ func serveRack(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	if err := answers.Encode(rackReady{Hosts: hostObjects(r, spec.Namespace), CA: r.CA(), Images: images}); err != nil {
+	if err := answers.Encode(rackReady{Hosts: hostObjects(r, spec.Namespace, spec.Classes), CA: r.CA(), Images: images}); err != nil {
 		return err
 	}
 	site := &metal3Site{rack: r}
@@ -102,13 +101,13 @@ func answerRequests(ctx context.Context, questions *json.Decoder, answers *json.
 				return err
 			}
 		}
-		if err := answers.Encode(countBMCReads(site.rack)); err != nil {
+		if err := answers.Encode(countBMCRequests(site.rack)); err != nil {
 			return err
 		}
 	}
 }
 
-// request asks for the number of reads of each BMC. With Metal3 it starts a baremetal-operator before.
+// request asks for the requests to each BMC. With Metal3 it starts a baremetal-operator before.
 type request struct {
 	Metal3 *metal3Spec `json:"metal3,omitempty"`
 }
@@ -121,30 +120,26 @@ func ignoreEOF(err error) error {
 	return err
 }
 
-func serverSpecs(n int) ([]rack.ServerSpec, error) {
-	h100, err := rack.ProfileNamed("hgx-h100")
-	if err != nil {
-		return nil, err
-	}
-	h200, err := rack.ProfileNamed("hgx-h200")
-	if err != nil {
-		return nil, err
-	}
+func serverSpecs(n int, classes []Class) ([]rack.ServerSpec, error) {
 	out := make([]rack.ServerSpec, n)
 	for i := range out {
-		out[i] = rack.ServerSpec{Name: fmt.Sprintf("server-%04d", i+1), Profile: []rack.Profile{h100, h100, h200}[i%3]}
+		profile, err := rack.ProfileNamed(classes[i%len(classes)].Profile)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = rack.ServerSpec{Name: fmt.Sprintf("server-%04d", i+1), Profile: profile}
 	}
 	return out, nil
 }
 
 // hostObjects returns the objects that an operator would apply for the servers.
-func hostObjects(r *rack.Rack, namespace string) []map[string]any {
+func hostObjects(r *rack.Rack, namespace string, classes []Class) []map[string]any {
 	var out []map[string]any
 	n := 0
 	for _, o := range r.Objects(namespace) {
 		if o.GetKind() == "BareMetalHost" {
-			if n%3 == 1 {
-				setLabel(o, "use", useMIG)
+			if use := classes[n%len(classes)].Use; use != "" {
+				setLabel(o, "use", use)
 			}
 			n++
 		}
@@ -159,11 +154,19 @@ func setLabel(o *unstructured.Unstructured, name, value string) {
 	o.SetLabels(labels)
 }
 
-// countBMCReads returns the number of reads of each BMC by server.
-func countBMCReads(r *rack.Rack) map[string]int64 {
-	out := map[string]int64{}
+// BMCRequests are the requests that a BMC has got since its start. Logins and logouts are not among them.
+type BMCRequests struct {
+	Reads  int64 `json:"reads"`
+	Writes int64 `json:"writes"`
+	// Handshakes are the TLS connections.
+	Handshakes int64 `json:"handshakes"`
+}
+
+// countBMCRequests returns the requests to each BMC by server.
+func countBMCRequests(r *rack.Rack) map[string]BMCRequests {
+	out := map[string]BMCRequests{}
 	for _, s := range r.Servers() {
-		out[s.Name()] = s.BMC().Reads()
+		out[s.Name()] = BMCRequests{Reads: s.BMC().Reads(), Writes: s.BMC().Writes(), Handshakes: s.BMC().Handshakes()}
 	}
 	return out
 }
@@ -186,9 +189,10 @@ func serveImages(dir string) (url string, stop func() error, err error) {
 	}, nil
 }
 
-// rackProcess is the process that runs the rack.
-type rackProcess struct {
-	ready rackReady
+// RackProcess is the process that runs the rack.
+type RackProcess struct {
+	// Ready is what the rack said when it had started.
+	Ready rackReady
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	out   *json.Decoder
@@ -200,17 +204,23 @@ const rackGrace = time.Minute
 
 // startRack starts this program again as the rack. The rack ends when its standard input ends, and so at the latest with
 // this process.
-func startRack(dir string, spec rackSpec) (*rackProcess, error) {
+func startRack(o Options, boot string) (*RackProcess, error) {
+	spec := rackSpec{
+		Servers: o.Servers, Classes: o.Classes, Disks: filepath.Join(o.Dir, "disks"), Images: filepath.Join(o.Dir, "images"), Boot: boot, Namespace: HostNamespace,
+	}
+	if o.Profile {
+		spec.Profile = filepath.Join(o.Dir, "rack.cpu")
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("start the rack: %w", err)
 	}
-	log, err := os.OpenFile(filepath.Join(dir, "rack.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(filepath.Join(o.Dir, "rack.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("start the rack: %w", err)
 	}
 	defer log.Close()
-	p := &rackProcess{cmd: exec.Command(self, rackCommand), ended: make(chan error, 1)}
+	p := &RackProcess{cmd: exec.Command(self, RackCommand), ended: make(chan error, 1)}
 	p.cmd.Stderr = log
 	// Ctrl-C in a terminal must reach this process only, which then stops the manager before the rack.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -227,25 +237,28 @@ func startRack(dir string, spec rackSpec) (*rackProcess, error) {
 		return nil, errors.Join(fmt.Errorf("start the rack: %w", err), out.Close())
 	}
 	go func() { p.ended <- errors.Join(p.cmd.Wait(), out.Close()) }()
-	if err := errors.Join(json.NewEncoder(p.in).Encode(spec), p.out.Decode(&p.ready)); err != nil {
+	if err := errors.Join(json.NewEncoder(p.in).Encode(spec), p.out.Decode(&p.Ready)); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the rack: %w: see %s", err, log.Name()), p.stop())
 	}
 	return p, nil
 }
 
-// readCounts asks the rack for the number of reads of each BMC.
-func (p *rackProcess) readCounts() (map[string]int64, error) {
+// PID returns the process ID of the rack.
+func (p *RackProcess) PID() int { return p.cmd.Process.Pid }
+
+// ReadCounts asks the rack for the requests to each BMC.
+func (p *RackProcess) ReadCounts() (map[string]BMCRequests, error) {
 	return p.ask(request{})
 }
 
 // startMetal3 starts a baremetal-operator that serves the hosts.
-func (p *rackProcess) startMetal3(spec metal3Spec) error {
+func (p *RackProcess) startMetal3(spec metal3Spec) error {
 	_, err := p.ask(request{Metal3: &spec})
 	return err
 }
 
-func (p *rackProcess) ask(question request) (map[string]int64, error) {
-	var counts map[string]int64
+func (p *RackProcess) ask(question request) (map[string]BMCRequests, error) {
+	var counts map[string]BMCRequests
 	err := json.NewEncoder(p.in).Encode(question)
 	if err == nil {
 		err = p.out.Decode(&counts)
@@ -256,7 +269,7 @@ func (p *rackProcess) ask(question request) (map[string]int64, error) {
 	return counts, nil
 }
 
-func (p *rackProcess) stop() error {
+func (p *RackProcess) stop() error {
 	if p == nil {
 		return nil
 	}
@@ -269,4 +282,22 @@ func (p *rackProcess) stop() error {
 	killed := p.cmd.Process.Kill()
 	<-p.ended
 	return errors.Join(closed, killed, fmt.Errorf("the rack did not stop within %s and was killed", rackGrace))
+}
+
+// startCPUProfile writes a CPU profile to file until end is called. It does nothing without a file.
+func startCPUProfile(file string) (end func() error, err error) {
+	if file == "" {
+		return func() error { return nil }, nil
+	}
+	out, err := os.Create(file)
+	if err != nil {
+		return nil, fmt.Errorf("profile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(out); err != nil {
+		return nil, errors.Join(fmt.Errorf("profile: %w", err), out.Close())
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return out.Close()
+	}, nil
 }
