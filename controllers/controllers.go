@@ -40,6 +40,8 @@ type Dependencies struct {
 	ConfigDrives host.ConfigDrives
 	// Tenants gives access to the tenants' clusters.
 	Tenants *tenantaccess.Registry
+	// Claims remembers what claim Secrets said; the boot service is answered from it too.
+	Claims *machine.ClaimCache
 	// HTTP is the client for image servers.
 	HTTP *http.Client
 	// CheckBoot asks the addresses of a boot service whether this installation's answers at them; see nodeprovider.Reconciler.
@@ -86,7 +88,7 @@ func Setup(mgr ctrl.Manager, d Dependencies) error {
 			Timeouts: d.HostTimeouts,
 		},
 		"machine": &machine.Reconciler{
-			Client: c, APIReader: apiReader, Tenants: d.Tenants, Recorder: recorder("machine"), Clock: d.Clock, Random: d.Random,
+			Client: c, APIReader: apiReader, Tenants: d.Tenants, Claims: d.Claims, Recorder: recorder("machine"), Clock: d.Clock, Random: d.Random,
 			Timeouts: d.MachineTimeouts, Workers: d.Workers,
 		},
 		"inuse":         &inuse.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("inuse"), Clock: d.Clock},

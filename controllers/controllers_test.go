@@ -32,7 +32,7 @@ func TestSetupWithManagerReturnsAnErrorThatNamesTheMissingDependencies(t *testin
 	}{
 		"host":          {&host.Reconciler{}, "Client APIReader Installers ConfigDrives Recorder Clock Jitter"},
 		"inuse":         {&inuse.Reconciler{}, "Client APIReader Recorder Clock"},
-		"machine":       {&machine.Reconciler{}, "Client APIReader Tenants Recorder Clock Random"},
+		"machine":       {&machine.Reconciler{}, "Client APIReader Tenants Claims Recorder Clock Random"},
 		"nodepool":      {&nodepool.Reconciler{}, "Client APIReader Recorder Clock Suffix"},
 		"nodequota":     {&nodequota.Reconciler{}, "Client APIReader Recorder Clock"},
 		"entitlement":   {&entitlement.Reconciler{}, "Client Tenants Recorder Clock"},

@@ -93,6 +93,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // Reconcile carries out the next step for one host.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	defer r.lanes.skip(request)
 	provider, err := r.provider(ctx, request.Namespace)
 	if err != nil {
 		return step.Retry(err).Result()

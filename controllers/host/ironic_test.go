@@ -17,6 +17,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	ironicserver "github.com/ingot-dev/ingot/test/ironic"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 // ironicServer is a server that only a node of Ironic stands for, with the number of its MAC address. Its BMC has an address of nobody, unless it has its own.
@@ -122,6 +123,7 @@ func TestAHostGoesThroughItsLifeByIronic(t *testing.T) {
 
 // TestAHostWhoseBMCIronicAloneKnowsLivesItsLife has a node that the site has registered, and nothing of its BMC in the management cluster.
 func TestAHostWhoseBMCIronicAloneKnowsLivesItsLife(t *testing.T) {
+	require.Deep(t)
 	running := ironicserver.Start(t, ironicserver.Options{})
 	r := newIronicRig(t, running, "direct", 250)
 	s := newIronicServer("node-1")
@@ -161,6 +163,7 @@ func registerSiteNode(t *testing.T, endpoint string, s ironicServer) string {
 }
 
 func TestAHostThatNamesANodeWhichIronicLacksSaysSo(t *testing.T) {
+	require.Deep(t)
 	running := ironicserver.Start(t, ironicserver.Options{})
 	r := newIronicRig(t, running, "fake", 250)
 	s := ironicServer{name: "node-1", number: int(ironicNumber.Add(1))}
@@ -200,6 +203,7 @@ func placeOf(record *v1alpha1.HostRecord) int {
 }
 
 func TestHostsWaitForTheirTurnAtIronicAndKeepTheirPlaceOverARestart(t *testing.T) {
+	require.Deep(t)
 	running := ironicserver.Start(t, ironicserver.Options{MaxDeploys: 1})
 	r := newIronicRig(t, running, "direct", 1)
 	isWaiting := func(place int) func(*metal3.BareMetalHost, *v1alpha1.HostRecord) bool {
@@ -248,6 +252,7 @@ func TestHostsWaitForTheirTurnAtIronicAndKeepTheirPlaceOverARestart(t *testing.T
 }
 
 func TestWhatIronicRefusesBecauseOfItsOwnLimitIsNoFailure(t *testing.T) {
+	require.Deep(t)
 	running := ironicserver.Start(t, ironicserver.Options{MaxDeploys: 1})
 	r := newIronicRig(t, running, "direct", 250) // Ironic allows fewer than the NodeProvider says
 	restart := func(install time.Duration) {

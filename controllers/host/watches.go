@@ -26,6 +26,7 @@ import (
 // watch adds the objects whose changes start a reconcile.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.For(&metal3.BareMetalHost{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		WatchesRawSource(&r.lanes).
 		Owns(&v1alpha1.HostRecord{}, builder.WithPredicates(recordChanged)).
 		Watches(&metal3.BareMetalHost{}, hostindex.EnqueueSameServer(r.Client)).
 		Watches(&v1alpha1.HostRecord{}, hostindex.EnqueueSameServer(r.Client)).

@@ -27,7 +27,6 @@ import (
 var effects = map[lifecycle.ActionKind]func(*Reconciler, context.Context, *observation, lifecycle.Action) error{
 	lifecycle.AddFinalizer:        (*Reconciler).addFinalizer,
 	lifecycle.RemoveFinalizer:     (*Reconciler).removeFinalizer,
-	lifecycle.ReserveQuota:        (*Reconciler).reserveQuota,
 	lifecycle.ClaimHost:           (*Reconciler).claimHost,
 	lifecycle.WriteHostRecord:     (*Reconciler).writeHostRecord,
 	lifecycle.ClearHostRecord:     (*Reconciler).writeHostRecord,
@@ -82,6 +81,7 @@ func (r *Reconciler) addFinalizer(ctx context.Context, obs *observation, _ lifec
 }
 
 func (r *Reconciler) removeFinalizer(ctx context.Context, obs *observation, _ lifecycle.Action) error {
+	r.Claims.forget(obs.machine.ClaimUID())
 	return client.IgnoreNotFound(r.patchMachine(ctx, obs, func(m *v1alpha1.Machine) { controllerutil.RemoveFinalizer(m, v1alpha1.MachineFinalizer) }))
 }
 
@@ -93,7 +93,8 @@ func (r *Reconciler) patchMachine(ctx context.Context, obs *observation, change 
 
 // claimHost sets the consumerRef of the host that status.hostRef names, under the resource version that was read from the API
 // server. It first reads the Machine from the API server. Otherwise: a stale cache shows the Machine in Claiming with host A,
-// although the former leader has since given up A and claimed B, and the Machine gets two hosts.
+// although the former leader has since given up A and claimed B, and the Machine gets two hosts. Then it reads the NodeQuota: a Machine whose reservation is
+// removed after that is Claiming in whatever the next decision is made by, and counts.
 func (r *Reconciler) claimHost(ctx context.Context, obs *observation, _ lifecycle.Action) error {
 	live := &v1alpha1.Machine{}
 	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(obs.machine), live); err != nil {
@@ -102,6 +103,11 @@ func (r *Reconciler) claimHost(ctx context.Context, obs *observation, _ lifecycl
 	ref := live.Status.HostRef
 	if live.UID != obs.machine.UID || live.Status.Phase != v1alpha1.MachineClaiming || ref == nil || ref.Name != obs.host.Name || ref.Namespace != obs.host.Namespace {
 		return newConflict("machines", obs.machine.Name, "it claims another host now")
+	}
+	if limits, _, err := r.quotaProblem(ctx, r.APIReader, obs); err != nil {
+		return err
+	} else if limits != nil {
+		return newConflict("nodequotas", limits.Name, "its reservation has ended")
 	}
 	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
 		h.Spec.ConsumerRef = claimRef(obs.machine)
@@ -264,6 +270,15 @@ func (r *Reconciler) scrubSecret(ctx context.Context, obs *observation, _ lifecy
 
 // putSecret creates the claim Secret, or replaces an earlier one under the resource version that was read.
 func (r *Reconciler) putSecret(ctx context.Context, obs *observation, secret *corev1.Secret) error {
+	r.Claims.forget(obs.machine.ClaimUID())
+	if err := r.writeSecret(ctx, obs, secret); err != nil {
+		return err
+	}
+	r.Claims.add(obs, secretFacts(secret, obs.machine.ClaimUID()))
+	return nil
+}
+
+func (r *Reconciler) writeSecret(ctx context.Context, obs *observation, secret *corev1.Secret) error {
 	if obs.secret == nil {
 		return r.Client.Create(ctx, secret)
 	}
@@ -277,6 +292,7 @@ func (r *Reconciler) putSecret(ctx context.Context, obs *observation, secret *co
 }
 
 func (r *Reconciler) deleteClaimSecret(ctx context.Context, obs *observation, _ lifecycle.Action) error {
+	r.Claims.forget(types.UID(obs.secret.Labels[v1alpha1.LabelMachine]))
 	return client.IgnoreNotFound(r.Client.Delete(ctx, obs.secret, client.Preconditions{UID: &obs.secret.UID, ResourceVersion: &obs.secret.ResourceVersion}))
 }
 

@@ -26,7 +26,6 @@ import (
 //+kubebuilder:rbac:groups=ingot.dev,resources=machines,verbs=get;list;watch;patch
 //+kubebuilder:rbac:groups=ingot.dev,resources=machines/status,verbs=patch
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodetypes;nodetyperevisions;nodetyperenderings;osimages;nodeproviders;tenantclusters;nodequotas,verbs=get;list;watch
-//+kubebuilder:rbac:groups=ingot.dev,resources=nodequotas/status,verbs=patch
 //+kubebuilder:rbac:groups=ingot.dev,resources=hostrecords,verbs=get;list;watch;patch
 //+kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts,verbs=get;list;watch;patch
 //+kubebuilder:rbac:groups="",resources=secrets,verbs=get;create;update;delete,roleName=ingot-manager-hosts
@@ -46,6 +45,8 @@ type Reconciler struct {
 	APIReader client.Reader
 	// Tenants gives access to the clusters that Machines join.
 	Tenants *tenantaccess.Registry
+	// Claims remembers what claim Secrets said.
+	Claims *ClaimCache
 	// Recorder takes events.
 	Recorder events.EventRecorder
 	// Clock tells the time.
@@ -99,11 +100,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return step.Done().Result()
 	}
 	defer round.End()
-	obs, err := r.observe(round.Context, machine)
+	obs, decision, err := r.decide(round.Context, machine)
 	if err = errors.Join(err, round.Interrupted()); err != nil {
 		return step.Retry(fmt.Errorf("observe: %w", err)).Result()
 	}
-	decision := lifecycle.Plan(obs.facts)
 	var failure error
 	if decision.Action != nil {
 		failure = r.act(round.Context, obs, *decision.Action)

@@ -21,7 +21,6 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/event"
 	"github.com/ingot-dev/ingot/controllers/plan/join"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
-	"github.com/ingot-dev/ingot/controllers/plan/quota"
 	"github.com/ingot-dev/ingot/controllers/plan/rendering"
 	"github.com/ingot-dev/ingot/controllers/step"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
@@ -42,10 +41,6 @@ type observation struct {
 	current revisionObjects
 	// next is what the Machine is to be rolled to. observeRevisions sets it.
 	next revisionObjects
-	// quota is the NodeQuota of the namespace; nil: it has none. observeQuota sets it before the claim.
-	quota *v1alpha1.NodeQuota
-	// quotaFacts are what the claim was decided by. observeQuota sets them with quota.
-	quotaFacts quota.Facts
 	// tenant is the Machine's TenantCluster. observeTenant sets it.
 	tenant *v1alpha1.TenantCluster
 	// access reaches the tenant's cluster. observeTenant sets it where the cluster can be used, and setUnreachable clears it when a
@@ -62,6 +57,13 @@ type observation struct {
 	record *v1alpha1.HostRecord
 	// secret is the claim Secret of the host, also where it was written for an earlier Machine. observeSecret sets it.
 	secret *corev1.Secret
+	// isCurrent is whether nothing is taken from the cache or from memory that confirm would read again. observe sets it.
+	isCurrent bool
+	// unconfirmedHost is the host that was read from the cache in a phase that needs a current one. observeHost sets it, and a decision of consequence is
+	// confirmed then.
+	unconfirmedHost types.NamespacedName
+	// unconfirmedSecret is whether what the claim Secret says is remembered, which is confirmed likewise. observeSecret sets it.
+	unconfirmedSecret bool
 	// node is the Machine's Node in the tenant's cluster. observeNode sets it in the phases in which there may be one.
 	node *corev1.Node
 	// token is the bootstrap token's Secret in the tenant's cluster. observeToken sets it where the tenant had to be asked.
@@ -72,9 +74,9 @@ type observation struct {
 	warnings []event.Event
 }
 
-// observe reads what lifecycle.Plan needs in the Machine's phase.
-func (r *Reconciler) observe(ctx context.Context, machine *v1alpha1.Machine) (*observation, error) {
-	obs := &observation{machine: machine.DeepCopy(), facts: lifecycle.Facts{Now: r.Clock.Now(), Timeouts: r.Timeouts}}
+// observe reads what lifecycle.Plan needs in the Machine's phase; with isCurrent from the API server where a decision could do harm.
+func (r *Reconciler) observe(ctx context.Context, machine *v1alpha1.Machine, isCurrent bool) (*observation, error) {
+	obs := &observation{machine: machine.DeepCopy(), isCurrent: isCurrent, facts: lifecycle.Facts{Now: r.Clock.Now(), Timeouts: r.Timeouts}}
 	obs.facts.Machine = machineFacts(machine)
 	for _, observe := range []func(context.Context, *observation) error{
 		r.observeNodeType, r.observeProvider, r.observeRevisions, r.observeTenant, r.observeHost, r.observeToken, r.observeNode,

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -40,21 +41,33 @@ func (r *Reconciler) observeHost(ctx context.Context, obs *observation) error {
 		return err
 	}
 	if obs.machine.Status.Phase == v1alpha1.MachineClaiming && obs.nodeType != nil && obs.provider != nil {
-		request := obs.placementRequest()
-		request.HostName = key.Name
-		candidate := placement.HostFacts{Host: obs.host, Record: obs.record}
-		if err := r.compareServer(ctx, &candidate); err != nil {
-			return err
-		}
-		if d := placement.Choose(request, []placement.HostFacts{candidate}); d.Host == "" {
-			facts.ClaimProblem = d.Message
-		}
-		if err := r.checkQuotaOfClaim(ctx, obs, &facts); err != nil {
+		if facts.ClaimProblem, err = r.claimProblem(ctx, obs, facts.Consumer); err != nil {
 			return err
 		}
 	}
 	obs.facts.Host = &facts
 	return r.observeSecret(ctx, obs)
+}
+
+// claimProblem returns why the host that the Machine has chosen cannot be claimed now; empty: it can.
+func (r *Reconciler) claimProblem(ctx context.Context, obs *observation, consumer lifecycle.Consumer) (string, error) {
+	request := obs.placementRequest()
+	request.HostName = obs.host.Name
+	candidate := placement.HostFacts{Host: obs.host, Record: obs.record}
+	if err := r.compareServer(ctx, &candidate); err != nil {
+		return "", err
+	}
+	if d := placement.Choose(request, []placement.HostFacts{candidate}); d.Host == "" {
+		return d.Message, nil
+	}
+	if consumer != lifecycle.ConsumerNone {
+		return "", nil
+	}
+	limits, refusal, err := r.quotaProblem(ctx, r.Client, obs)
+	if err != nil || limits == nil {
+		return "", err
+	}
+	return cmp.Or(refusal, "its reservation in the NodeQuota has ended"), nil
 }
 
 // hostKey returns the name of the Machine's host: that in the status, or one whose consumerRef the Machine wrote before it
@@ -74,17 +87,28 @@ func (r *Reconciler) hostKey(ctx context.Context, obs *observation) (types.Names
 }
 
 // readHost reads the host and its record from the cache where every decision is followed by a write under the lock of one of them, or by
-// verifyHost. Otherwise it reads from the API server.
+// verifyHost, and where the observation is not to be current: confirm reads what a decision of consequence rests on again. Otherwise it reads from the API
+// server.
 func (r *Reconciler) readHost(ctx context.Context, key types.NamespacedName, obs *observation) (*metal3.BareMetalHost, *v1alpha1.HostRecord, error) {
-	reader := r.hostReader(obs)
-	if !obs.facts.Provider.HasRecords && reader == r.APIReader {
+	hasRecords, mustBeCurrent := obs.facts.Provider.HasRecords, obs.needsCurrentHost()
+	switch {
+	case mustBeCurrent && !hasRecords:
 		return r.readServedHost(ctx, key, obs)
+	case mustBeCurrent && !obs.isCurrent:
+		obs.unconfirmedHost = key
+		return r.readHostFrom(ctx, r.Client, key)
+	case mustBeCurrent:
+		return r.readHostFrom(ctx, r.APIReader, key)
 	}
+	host, record, err := r.readHostFrom(ctx, r.Client, key)
+	if err == nil && (host == nil || consumerOf(host, obs.machine.ClaimUID()) != lifecycle.ConsumerMine) {
+		return r.readHostFrom(ctx, r.APIReader, key)
+	}
+	return host, record, err
+}
+
+func (r *Reconciler) readHostFrom(ctx context.Context, reader client.Reader, key types.NamespacedName) (*metal3.BareMetalHost, *v1alpha1.HostRecord, error) {
 	host, err := read(ctx, reader, key, &metal3.BareMetalHost{})
-	if err == nil && (host == nil || consumerOf(host, obs.machine.ClaimUID()) != lifecycle.ConsumerMine) && reader != r.APIReader {
-		reader = r.APIReader
-		host, err = read(ctx, reader, key, &metal3.BareMetalHost{})
-	}
 	if err != nil || host == nil {
 		return nil, nil, err
 	}
@@ -92,23 +116,19 @@ func (r *Reconciler) readHost(ctx context.Context, key types.NamespacedName, obs
 	return host, record, err
 }
 
-// hostReader returns the API server itself where an older host would lead to a harmful decision, and the cache otherwise.
-func (r *Reconciler) hostReader(obs *observation) client.Reader {
+// needsCurrentHost reports whether an older host would lead to a harmful decision.
+func (obs *observation) needsCurrentHost() bool {
 	switch obs.machine.Status.Phase {
 	case v1alpha1.MachineClaiming, v1alpha1.MachineReleasing, v1alpha1.MachineDraining:
-		return r.APIReader
+		return true
 	case v1alpha1.MachineValidating:
-		if obs.machine.Status.PowerOff != nil {
-			// An older host would seem to be on already, and the Machine could become Ready before its host is requested to be on.
-			return r.APIReader
-		}
+		// An older host would seem to be on already, and the Machine could become Ready before its host is requested to be on.
+		return obs.machine.Status.PowerOff != nil
 	case v1alpha1.MachineProvisioning:
-		if !obs.facts.Provider.HasRecords {
-			// Only a HostRecord says for which attempt an image was written: an older status would tell of the one before.
-			return r.APIReader
-		}
+		// Only a HostRecord says for which attempt an image was written: an older status would tell of the one before.
+		return !obs.facts.Provider.HasRecords
 	}
-	return r.Client
+	return false
 }
 
 // readServedHost reads a host of a metal3 provider from the API server, with the conditions that newer releases of the baremetal-operator write. The
@@ -180,18 +200,11 @@ func (r *Reconciler) chooseHost(ctx context.Context, obs *observation) error {
 		return err
 	}
 	obs.facts.Placement = lifecycle.Placement{Reason: d.Reason, Message: d.Message}
-	if d.Host != "" {
-		decision, err := r.observeQuota(ctx, obs, r.Client)
-		if err != nil {
-			return err
-		}
-		if decision.Refusal != "" {
-			obs.facts.Placement = lifecycle.Placement{Reason: v1alpha1.ReasonQuotaExceeded, Message: decision.Refusal}
-			return nil
-		}
-		obs.facts.Placement = lifecycle.Placement{Host: types.NamespacedName{Namespace: obs.provider.Spec.HostNamespace, Name: d.Host}}
+	if d.Host == "" {
+		return nil
 	}
-	return nil
+	obs.facts.Placement, err = r.placeInQuota(ctx, obs, types.NamespacedName{Namespace: obs.provider.Spec.HostNamespace, Name: d.Host})
+	return err
 }
 
 // orphanOf returns the name of a host that an earlier Machine of the same name has; empty: there is none.
@@ -214,8 +227,9 @@ func (r *Reconciler) chooseServer(ctx context.Context, request placement.Request
 	compared := map[string]bool{}
 	for {
 		d, isFinal := placement.Choose(request, hosts), true
+		must := d.ServersToCompare()
 		for i := range hosts {
-			if name := hosts[i].Host.Name; compared[name] || !d.MustCompareServer(name) {
+			if name := hosts[i].Host.Name; compared[name] || !must[name] {
 				continue
 			}
 			if err := r.compareServer(ctx, &hosts[i]); err != nil {
@@ -314,19 +328,25 @@ func (obs *observation) secretAttempt() int64 {
 	return 0
 }
 
-// observeSecret reads the claim Secret from the API server, because Secrets are not cached.
+// observeSecret reads the claim Secret, or remembers what it said. Secrets are not cached.
 func (r *Reconciler) observeSecret(ctx context.Context, obs *observation) error {
 	if obs.facts.Host.Consumer != lifecycle.ConsumerMine || !obs.facts.CanHaveClaimSecret() {
 		return nil
 	}
+	if known, isKnown := r.Claims.get(obs); isKnown && !obs.isCurrent {
+		obs.facts.Secret, obs.unconfirmedSecret = known, true
+		return nil
+	}
+	return r.readSecret(ctx, obs)
+}
+
+// readSecret reads the claim Secret from the API server.
+func (r *Reconciler) readSecret(ctx context.Context, obs *observation) error {
 	var err error
-	if obs.secret, err = read(ctx, r.APIReader, documents.ClaimKey(obs.host, obs.secretAttempt()), &corev1.Secret{}); err != nil || obs.secret == nil {
+	if obs.secret, err = read(ctx, r.APIReader, documents.ClaimKey(obs.host, obs.secretAttempt()), &corev1.Secret{}); err != nil {
 		return err
 	}
-	if obs.secret.Labels[v1alpha1.LabelMachine] != string(obs.machine.ClaimUID()) {
-		return nil // an earlier claim's; it is overwritten
-	}
-	claim := documents.ClaimOf(obs.secret)
-	obs.facts.Secret = lifecycle.Secret{Found: true, Attempt: claim.Attempt, HostAttempt: claim.HostAttempt, TokenID: claim.TokenID}
+	obs.facts.Secret = secretFacts(obs.secret, obs.machine.ClaimUID())
+	r.Claims.add(obs, obs.facts.Secret)
 	return nil
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hostindex"
 	"github.com/ingot-dev/ingot/controllers/machine"
 	"github.com/ingot-dev/ingot/controllers/machine/documents"
+	"github.com/ingot-dev/ingot/controllers/nodequota"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/readyourwrites"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
@@ -229,14 +230,17 @@ func (r *rig) start() {
 		}
 	}
 	r.controller = &machine.Reconciler{
-		Client: behind{mgr.GetClient(), r}, APIReader: direct, Tenants: tenants, Recorder: mgr.GetEventRecorder("ingot"),
+		Client: behind{mgr.GetClient(), r}, APIReader: direct, Tenants: tenants, Claims: &machine.ClaimCache{}, Recorder: mgr.GetEventRecorder("ingot"),
 		Clock: clock.RealClock{}, Random: rand.Reader, Timeouts: lifecycle.DefaultTimeouts(),
 	}
 	if err := hostindex.Add(t.Context(), mgr.GetFieldIndexer()); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.controller.SetupWithManager(mgr); err != nil {
-		t.Fatal(err)
+	quotas := &nodequota.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("ingot"), Clock: clock.RealClock{}}
+	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{r.controller, quotas} {
+		if err := controller.SetupWithManager(mgr); err != nil {
+			t.Fatal(err)
+		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
+	"github.com/ingot-dev/ingot/controllers/plan/quota"
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
@@ -28,6 +29,7 @@ const (
 	indexTenant       = "machine.tenant"
 	indexHost         = "machine.host"
 	indexWaiting      = "machine.waiting"
+	indexAsking       = "machine.asking"
 )
 
 func (r *Reconciler) addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
@@ -43,6 +45,7 @@ func (r *Reconciler) addIndexes(ctx context.Context, indexer client.FieldIndexer
 		{machine, indexTenant, indexMachineBy(func(m *v1alpha1.Machine) string { return m.Spec.TenantClusterRef.Name })},
 		{machine, indexHost, indexMachineBy(claimedHost)},
 		{machine, indexWaiting, indexMachineBy(waitingValue)},
+		{machine, indexAsking, indexMachineBy(askingValue)},
 	} {
 		if err := indexer.IndexField(ctx, index.object, index.field, index.value); err != nil {
 			return fmt.Errorf("machine controller: index %s: %w", index.field, err)
@@ -89,6 +92,14 @@ func waitingValue(m *v1alpha1.Machine) string {
 	return ""
 }
 
+// askingValue returns the value of the index for a Machine that asks for a place in the NodeQuota, and an empty string for another.
+func askingValue(m *v1alpha1.Machine) string {
+	if quota.IsAsking(m) {
+		return "true"
+	}
+	return ""
+}
+
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.For(&v1alpha1.Machine{}).
 		Watches(&v1alpha1.Machine{}, step.EnqueueFirst(requestFor, r.isUrgent)).
@@ -100,7 +111,7 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 		Watches(&v1alpha1.NodeType{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 			return r.requestsFor(ctx, client.MatchingFields{indexNodeType: o.GetName()})
 		}), builder.WithPredicates(nodeTypeChanged)).
-		Watches(&v1alpha1.NodeQuota{}, handler.EnqueueRequestsFromMapFunc(r.quotaToMachines), builder.WithPredicates(quotaGaveWay)).
+		Watches(&v1alpha1.NodeQuota{}, step.EnqueueFirstByChange(r.quotaToMachines, r.isUrgent)).
 		// The cache may have the NodeType that names a revision before it has the revision.
 		Watches(&v1alpha1.NodeTypeRevision{}, handler.EnqueueRequestsFromMapFunc(r.revisionToMachines), builder.WithPredicates(revisionChanged)).
 		Watches(&v1alpha1.NodeTypeRendering{}, handler.EnqueueRequestsFromMapFunc(r.renderingToMachines), builder.WithPredicates(revisionChanged)).

@@ -21,12 +21,14 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // EnqueueAfter returns a handler that enqueues after the pause what the changed object concerns. What is enqueued already keeps its time, so many changes cause
 // one reconcile.
 func EnqueueAfter(pause time.Duration, concerned handler.MapFunc) handler.EventHandler {
-	enqueue := func(ctx context.Context, changed client.Object, q queue) {
-		for _, request := range concerned(ctx, changed) {
+	return onEveryEvent(func(ctx context.Context, before, after client.Object, q queue) {
+		if after == nil {
+			after = before
+		}
+		for _, request := range concerned(ctx, after) {
 			q.AddAfter(request, pause)
 		}
-	}
-	return onEveryEvent(enqueue)
+	})
 }
 
 // firstPriority is above that of everything that is enqueued otherwise, which is 0.
@@ -35,25 +37,34 @@ const firstPriority = 1
 // EnqueueFirst returns a handler that enqueues what the changed object concerns, and before everything else what isUrgent names. A request that is enqueued already
 // is moved there.
 func EnqueueFirst(concerned handler.MapFunc, isUrgent func(context.Context, reconcile.Request) bool) handler.EventHandler {
-	enqueue := func(ctx context.Context, changed client.Object, q queue) {
+	return EnqueueFirstByChange(func(ctx context.Context, before, after client.Object) []reconcile.Request {
+		if after == nil {
+			after = before
+		}
+		return concerned(ctx, after)
+	}, isUrgent)
+}
+
+// EnqueueFirstByChange returns a handler as EnqueueFirst does, by the object before and after its change. before is nil for a creation, after for a deletion.
+func EnqueueFirstByChange(concerned func(ctx context.Context, before, after client.Object) []reconcile.Request, isUrgent func(context.Context, reconcile.Request) bool) handler.EventHandler {
+	return onEveryEvent(func(ctx context.Context, before, after client.Object, q queue) {
 		prioritized, hasPriorities := q.(priorityqueue.PriorityQueue[reconcile.Request])
-		for _, request := range concerned(ctx, changed) {
+		for _, request := range concerned(ctx, before, after) {
 			if hasPriorities && isUrgent(ctx, request) {
 				prioritized.AddWithOpts(priorityqueue.AddOpts{Priority: new(firstPriority)}, request)
 			} else {
 				q.Add(request)
 			}
 		}
-	}
-	return onEveryEvent(enqueue)
+	})
 }
 
-// onEveryEvent returns a handler that does the same for each event, with the object as it is after it.
-func onEveryEvent(enqueue func(context.Context, client.Object, queue)) handler.EventHandler {
+// onEveryEvent returns a handler that does the same for each event, with the object before and after it. Before a creation and after a deletion it is nil.
+func onEveryEvent(enqueue func(ctx context.Context, before, after client.Object, q queue)) handler.EventHandler {
 	return handler.Funcs{
-		CreateFunc:  func(ctx context.Context, e event.CreateEvent, q queue) { enqueue(ctx, e.Object, q) },
-		UpdateFunc:  func(ctx context.Context, e event.UpdateEvent, q queue) { enqueue(ctx, e.ObjectNew, q) },
-		DeleteFunc:  func(ctx context.Context, e event.DeleteEvent, q queue) { enqueue(ctx, e.Object, q) },
-		GenericFunc: func(ctx context.Context, e event.GenericEvent, q queue) { enqueue(ctx, e.Object, q) },
+		CreateFunc:  func(ctx context.Context, e event.CreateEvent, q queue) { enqueue(ctx, nil, e.Object, q) },
+		UpdateFunc:  func(ctx context.Context, e event.UpdateEvent, q queue) { enqueue(ctx, e.ObjectOld, e.ObjectNew, q) },
+		DeleteFunc:  func(ctx context.Context, e event.DeleteEvent, q queue) { enqueue(ctx, e.Object, nil, q) },
+		GenericFunc: func(ctx context.Context, e event.GenericEvent, q queue) { enqueue(ctx, e.Object, e.Object, q) },
 	}
 }

@@ -20,11 +20,14 @@ const tenantShare = 4
 // take some seconds. What is left is done by the next reconcile.
 const roundTime = 30 * time.Second
 
+// loan is how long a round may go on before a borrowed worker is taken back. Most rounds have ended by then; what is interrupted is done a second time.
+const loan = 2 * time.Second
+
 // errTakenBack is why a round ends that had a borrowed worker.
 var errTakenBack = errors.New("its worker was borrowed, and another tenant needs it: the reconcile is repeated")
 
 // Shares divides the workers of a controller whose reconciles call tenants: while others wait, no tenant has more than a quarter of them
-// and more than they have. Idle workers are lent, and taken back by ending the calls that are under way. Add it to the controller as a
+// and more than they have. Idle workers are lent, and taken back by ending the calls that are under way for two seconds or more. Add it to the controller as a
 // source. The zero value gives each tenant one worker. The TenantClusters of a namespace are one tenant.
 //
 // Without it: a tenant with a hundred Machines answers each request after nine of the ten seconds that a request may take. It is not
@@ -68,6 +71,7 @@ type Round struct {
 	Context context.Context
 	stop    context.CancelCauseFunc
 	end     func()
+	began   time.Time
 }
 
 // Begin occupies a worker for a reconcile of the request. If the tenant has no worker left, it returns nil: the reconcile must end at once,
@@ -95,7 +99,7 @@ func (s *Shares) Begin(ctx context.Context, tenant types.NamespacedName, request
 	s.takeBack(s.places.surplus(name, false))
 	counted, forget := withRound(ctx)
 	limited, cancel := context.WithTimeoutCause(counted, roundTime, fmt.Errorf("the calls of one reconcile to TenantCluster %s took longer than %s", tenant, roundTime))
-	r := &Round{}
+	r := &Round{began: time.Now()}
 	r.Context, r.stop = context.WithCancelCause(limited)
 	r.end = func() {
 		cancel()
@@ -118,7 +122,8 @@ func (s *Shares) takeBack(tenant string) {
 	if len(rounds) == 0 {
 		return
 	}
-	rounds[len(rounds)-1].stop(errTakenBack)
+	youngest := rounds[len(rounds)-1]
+	time.AfterFunc(max(0, loan-time.Since(youngest.began)), func() { youngest.stop(errTakenBack) })
 	s.rounds[tenant] = rounds[:len(rounds)-1]
 	s.places.leaving[tenant]++
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,6 +56,8 @@ func (r *sharesRig) begin(t *testing.T, namespace string, first, count int) (beg
 
 // endInterrupted ends the rounds that were interrupted, as their reconciles do, and returns the others.
 func endInterrupted(rounds []*Round) (rest []*Round, ended int) {
+	time.Sleep(loan)
+	synctest.Wait()
 	for _, round := range rounds {
 		if round.Interrupted() == nil {
 			rest = append(rest, round)
@@ -67,71 +70,75 @@ func endInterrupted(rounds []*Round) (rest []*Round, ended int) {
 }
 
 func TestIdleWorkersAreLentAndAQuarterStaysFreeForOthers(t *testing.T) {
-	r := newSharesRig(t, 16)
-	busy := r.begin(t, "busy", 0, 100)
-	if len(busy) != 12 {
-		t.Fatalf("a tenant alone has %d of 16 workers", len(busy))
-	}
-	if _, isLimited := busy[0].Context.Deadline(); !isLimited {
-		t.Error("the calls of a reconcile have no deadline")
-	}
-	// A second TenantCluster of the namespace brings it no more.
-	if r.Begin(t.Context(), types.NamespacedName{Namespace: "busy", Name: "second"}, requestOf(namespaced("busy"), 200)) != nil {
-		t.Error("a tenant borrows the last quarter")
-	}
-	// Nobody who comes waits for what is borrowed, and for each who comes a place is taken back.
-	for i, other := range []string{"b", "c"} {
-		if got := r.begin(t, other, 0, 4); len(got) != 4 {
-			t.Fatalf("tenant %s has %d workers at once", other, len(got))
+	synctest.Test(t, func(t *testing.T) {
+		r := newSharesRig(t, 16)
+		busy := r.begin(t, "busy", 0, 100)
+		if len(busy) != 12 {
+			t.Fatalf("a tenant alone has %d of 16 workers", len(busy))
 		}
-		var ended int
-		if busy, ended = endInterrupted(busy); ended != 4 || len(busy) != 8-4*i {
-			t.Errorf("after tenant %s came, %d rounds were ended, %d go on", other, ended, len(busy))
+		if _, isLimited := busy[0].Context.Deadline(); !isLimited {
+			t.Error("the calls of a reconcile have no deadline")
 		}
-	}
-	// With a quarter for each, nothing is taken back.
-	if got := r.begin(t, "d", 0, 8); len(got) != 4 {
-		t.Errorf("the fourth tenant has %d workers", len(got))
-	}
-	if _, ended := endInterrupted(busy); ended != 0 {
-		t.Error("a tenant loses a place of its quarter")
-	}
-	if new(Shares).Begin(t.Context(), namespaced("a"), requestOf(namespaced("a"), 1)) == nil {
-		t.Error("with one worker nothing is done for a tenant")
-	}
+		// A second TenantCluster of the namespace brings it no more.
+		if r.Begin(t.Context(), types.NamespacedName{Namespace: "busy", Name: "second"}, requestOf(namespaced("busy"), 200)) != nil {
+			t.Error("a tenant borrows the last quarter")
+		}
+		// Nobody who comes waits for what is borrowed, and for each who comes a place is taken back.
+		for i, other := range []string{"b", "c"} {
+			if got := r.begin(t, other, 0, 4); len(got) != 4 {
+				t.Fatalf("tenant %s has %d workers at once", other, len(got))
+			}
+			var ended int
+			if busy, ended = endInterrupted(busy); ended != 4 || len(busy) != 8-4*i {
+				t.Errorf("after tenant %s came, %d rounds were ended, %d go on", other, ended, len(busy))
+			}
+		}
+		// With a quarter for each, nothing is taken back.
+		if got := r.begin(t, "d", 0, 8); len(got) != 4 {
+			t.Errorf("the fourth tenant has %d workers", len(got))
+		}
+		if _, ended := endInterrupted(busy); ended != 0 {
+			t.Error("a tenant loses a place of its quarter")
+		}
+		if new(Shares).Begin(t.Context(), namespaced("a"), requestOf(namespaced("a"), 1)) == nil {
+			t.Error("with one worker nothing is done for a tenant")
+		}
+	})
 }
 
 func TestWhileAnotherWaitsATenantHasNoMoreThanItAndTheRestComesInOrder(t *testing.T) {
-	r := newSharesRig(t, 16)
-	busy := r.begin(t, "busy", 0, 12)
-	other := r.begin(t, "other", 0, 4)
-	busy, _ = endInterrupted(busy)
-	if r.begin(t, "other", 4, 1) != nil || r.queue.Len() != 0 {
-		t.Fatal("a tenant borrows what was not given back yet")
-	}
-	var ended int
-	if busy, ended = endInterrupted(busy); ended != 1 || r.queue.Len() != 1 {
-		t.Fatalf("%d rounds were ended for a tenant that waits, and %d requests are sent", ended, r.queue.Len())
-	}
-	request, _ := r.queue.Get()
-	// What has just come does not take the place of what waited.
-	if r.begin(t, "busy", 50, 1) != nil {
-		t.Error("the place of a request that waited is taken")
-	}
-	round := r.Begin(t.Context(), namespaced("other"), request)
-	if request != requestOf(namespaced("other"), 4) || round == nil {
-		t.Fatalf("%s is sent and has no worker", request)
-	}
-	for _, each := range append(append(busy, other...), round) {
-		each.End()
-	}
-	// The request of the busy tenant is deleted meanwhile: its reconcile ends without a round.
-	request, _ = r.queue.Get()
-	r.queue.Done(request)
-	r.Skip(request)
-	if len(r.places.held)+len(r.places.waiting)+len(r.places.leaving)+len(r.called)+len(r.rounds) != 0 {
-		t.Errorf("something remains: %+v", r.places)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		r := newSharesRig(t, 16)
+		busy := r.begin(t, "busy", 0, 12)
+		other := r.begin(t, "other", 0, 4)
+		busy, _ = endInterrupted(busy)
+		if r.begin(t, "other", 4, 1) != nil || r.queue.Len() != 0 {
+			t.Fatal("a tenant borrows what was not given back yet")
+		}
+		var ended int
+		if busy, ended = endInterrupted(busy); ended != 1 || r.queue.Len() != 1 {
+			t.Fatalf("%d rounds were ended for a tenant that waits, and %d requests are sent", ended, r.queue.Len())
+		}
+		request, _ := r.queue.Get()
+		// What has just come does not take the place of what waited.
+		if r.begin(t, "busy", 50, 1) != nil {
+			t.Error("the place of a request that waited is taken")
+		}
+		round := r.Begin(t.Context(), namespaced("other"), request)
+		if request != requestOf(namespaced("other"), 4) || round == nil {
+			t.Fatalf("%s is sent and has no worker", request)
+		}
+		for _, each := range append(append(busy, other...), round) {
+			each.End()
+		}
+		// The request of the busy tenant is deleted meanwhile: its reconcile ends without a round.
+		request, _ = r.queue.Get()
+		r.queue.Done(request)
+		r.Skip(request)
+		if len(r.places.held)+len(r.places.waiting)+len(r.places.leaving)+len(r.called)+len(r.rounds) != 0 {
+			t.Errorf("something remains: %+v", r.places)
+		}
+	})
 }
 
 func TestARequestThatNeedsNoWorkerAnyMoreHoldsUpNobody(t *testing.T) {

@@ -53,8 +53,12 @@ func (s *oneSession) read() (netboot.Session, error) {
 	return s.session, nil
 }
 
-func (s *oneSession) ByMAC(context.Context, string) (netboot.Session, error)       { return s.read() }
-func (s *oneSession) ByUID(context.Context, string) (netboot.Session, error)       { return s.read() }
+func (s *oneSession) ByMAC(context.Context, string) (netboot.Session, error) { return s.read() }
+func (s *oneSession) ByUID(context.Context, string) (netboot.Session, error) { return s.read() }
+func (s *oneSession) CachedByMAC(ctx context.Context, mac string) (netboot.Session, error) {
+	return s.ByMAC(ctx, mac)
+}
+
 func (s *oneSession) CachedByUID(context.Context, string) (netboot.Session, error) { return s.read() }
 
 func (s *oneSession) Update(_ context.Context, _ string, change func(*netboot.Session) error) (netboot.Session, error) {

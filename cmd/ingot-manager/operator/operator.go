@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -43,6 +44,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/host/attemptlog"
 	"github.com/ingot-dev/ingot/controllers/host/sessions"
 	"github.com/ingot-dev/ingot/controllers/host/strangerbook"
+	"github.com/ingot-dev/ingot/controllers/machine"
 	"github.com/ingot-dev/ingot/controllers/plan/leaderlease"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/readyourwrites"
@@ -149,7 +151,11 @@ func addParts(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 	if err := sessions.Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	store := &sessions.Store{APIReader: mgr.GetAPIReader(), Client: mgr.GetClient()}
+	claims := &machine.ClaimCache{}
+	store := &sessions.Store{
+		APIReader: mgr.GetAPIReader(), Client: mgr.GetClient(),
+		IsUnwritten: func(machine types.UID, number int64) bool { return claims.IsUnwritten(machine, number, time.Now()) },
+	}
 	key := newBootKey(mgr, s)
 	logs := agentlogs.New(&attemptlog.Store{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader()}, time.Now, log.With("logger", "boot"))
 	book := newStrangerBook(mgr, s, store, log.With("logger", "boot"))
@@ -176,7 +182,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 	installers := newInstallers(mgr, s, direct.New(installerOptions(s, bmcs, store, boot, log)), log)
 	err = controllers.Setup(mgr, controllers.Dependencies{
 		Installers: installers.of, ConfigDrives: store,
-		Tenants:   tenants,
+		Tenants: tenants, Claims: claims,
 		HTTP:      &http.Client{Timeout: 30 * time.Second},
 		CheckBoot: checkBoot(key, tls), CheckInstaller: installers.check,
 		Clock: clock.RealClock{}, Random: rand.Reader, Jitter: mathrand.Float64, Suffix: func() string { return utilrand.String(5) },

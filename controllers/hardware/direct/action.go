@@ -44,6 +44,7 @@ const (
 	actionBootAgain   actionKind = "boot again"   // begins another boot with a power-off, because no agent came up
 	actionSucceed     actionKind = "succeed"
 	actionFail        actionKind = "fail"
+	actionClear       actionKind = "clear" // nothing is left to decide; what the boot needed is cleared once
 )
 
 // action is what to do next for an attempt.
@@ -57,6 +58,11 @@ type action struct {
 	step hardware.Step
 	// isSilent is true when the boot brought up no agent.
 	isSilent bool
+}
+
+// isChange reports whether the action changes the attempt or the power of its host, which is decided by what the API server has.
+func (a action) isChange() bool {
+	return a.kind != actionWait && a.kind != actionReturnError && a.kind != actionClear
 }
 
 // nextAction returns what to do next for a running attempt. It has no side effects.

@@ -38,6 +38,8 @@ type Installer struct {
 	mu sync.Mutex
 	// records holds what this process has observed of the attempt of each host, by host UID.
 	records map[string]attemptRecord
+	// powers holds the power that Observe has read and that no attempt was advanced by, by host UID.
+	powers map[string]observedPower
 	// requests holds the last power request outside attempts, by host UID.
 	requests map[string]requestRecord
 	// cleared holds the boot whose override this process has cleared, by host UID.
@@ -60,7 +62,7 @@ func New(options Options) *Installer {
 	}
 	options.Timeouts = options.Timeouts.WithDefaults()
 	return &Installer{
-		options: options, records: map[string]attemptRecord{}, requests: map[string]requestRecord{}, cleared: map[string]bootID{}, refusals: map[string]bootRefusal{}, lostImages: map[string]lostImage{},
+		options: options, records: map[string]attemptRecord{}, powers: map[string]observedPower{}, requests: map[string]requestRecord{}, cleared: map[string]bootID{}, refusals: map[string]bootRefusal{}, lostImages: map[string]lostImage{},
 	}
 }
 
@@ -82,6 +84,7 @@ func (i *Installer) Observe(ctx context.Context, host hardware.Host) (hardware.O
 	power, powerErr := i.readPower(ctx, host)
 	if powerErr == nil {
 		observation.Power = power
+		i.keepPower(host, power)
 	}
 	s, err := i.options.Store.CachedByUID(ctx, host.UID)
 	if err != nil {
@@ -171,37 +174,48 @@ func (i *Installer) advance(ctx context.Context, host hardware.Host, attempt har
 	}
 	// The power is read before the session. Example for the other order: the session says Writing, then the agent reports its result and
 	// powers the server off, then the power is read as Off. That would look like a loss of power, and the server would be booted again.
-	power, powerErr := i.readPower(ctx, host)
+	power, powerErr := i.takePower(ctx, host)
 	if powerErr != nil {
 		power = hardware.PowerUnknown
 	}
-	s, err = i.options.Store.ByUID(ctx, host.UID)
-	if err != nil {
+	// Most calls find a server at work. What is more than waiting is decided by what the API server has: another replica may have stored it just now.
+	if s, err := i.options.Store.CachedByUID(ctx, host.UID); err == nil && s.Number == attempt.Number {
+		if next := i.decide(host, s, power, powerErr); !next.isChange() {
+			return i.performAction(ctx, host, s, next, powerErr)
+		}
+	}
+	if s, err = i.options.Store.ByUID(ctx, host.UID); err != nil {
 		return err
 	}
 	if s.Number != attempt.Number {
 		return supersededError("advance attempt", host, &s, attempt)
 	}
+	return i.performAction(ctx, host, s, i.decide(host, s, power, powerErr), powerErr)
+}
+
+// decide returns the next action of the session's attempt.
+func (i *Installer) decide(host hardware.Host, s netboot.Session, power hardware.PowerState, powerErr error) action {
 	if s.State != hardware.AttemptRunning || isInstalled(s) {
-		return i.clearAfterBoot(ctx, host, s)
+		return action{kind: actionClear}
 	}
 	now := i.options.Clock()
-	next := nextAction(facts{
+	return nextAction(facts{
 		power: power, powerErr: powerErr, session: s, record: i.recordObservation(s, power, now), refusal: i.lastRefusal(s), lostImage: i.lastLostImage(s), now: now, timeouts: i.options.Timeouts,
 		ways: waysOf(host),
 	})
-	return i.performAction(ctx, host, s, next, powerErr)
 }
 
 // performAction carries out the action.
 func (i *Installer) performAction(ctx context.Context, host hardware.Host, s netboot.Session, next action, powerErr error) error {
 	log := i.options.Log.With("host", host.String(), "attempt", s.Number, "step", s.Step)
-	if next.kind != actionWait && next.kind != actionReturnError {
+	if next.isChange() {
 		log.Info(string(next.kind), "reason", string(next.reason), "message", next.message)
 	}
 	switch next.kind {
 	case actionWait:
 		return i.wait(ctx, host, s)
+	case actionClear:
+		return i.clearAfterBoot(ctx, host, s)
 	case actionReturnError:
 		return powerErr
 	case actionPowerOff:

@@ -134,6 +134,34 @@ func (i *Installer) readPower(ctx context.Context, host hardware.Host) (hardware
 	return bmc.PowerState(ctx)
 }
 
+// observedPower is a power and when it was read.
+type observedPower struct {
+	power hardware.PowerState
+	at    time.Time
+}
+
+// powerMemory is how long the power that Observe has read is as good for the call that follows as one that is read again: a host is polled that often.
+const powerMemory = 2 * time.Second
+
+// keepPower keeps the power for the call that follows.
+func (i *Installer) keepPower(host hardware.Host, power hardware.PowerState) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.powers[host.UID] = observedPower{power, i.options.Clock()}
+}
+
+// takePower returns the power that Observe has read just now, once, or reads it.
+func (i *Installer) takePower(ctx context.Context, host hardware.Host) (hardware.PowerState, error) {
+	i.mu.Lock()
+	kept, isKept := i.powers[host.UID]
+	delete(i.powers, host.UID)
+	i.mu.Unlock()
+	if age := i.options.Clock().Sub(kept.at); isKept && age >= 0 && age < powerMemory {
+		return kept.power, nil
+	}
+	return i.readPower(ctx, host)
+}
+
 func (i *Installer) setPower(ctx context.Context, host hardware.Host, action hardware.PowerAction) error {
 	bmc, err := i.options.BMCs.OpenBMC(ctx, host.BMC)
 	if err != nil {

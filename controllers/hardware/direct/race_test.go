@@ -35,41 +35,26 @@ var (
 	attempt = hardware.Attempt{Number: 1, Deadline: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)}
 )
 
-// raceAt advances an installation to the step and then changes the session before the Installer writes it.
-func raceAt(t *testing.T, step hardware.Step, meanwhile func(*rig, *netboot.Session)) *rig {
+// installUntil calls Install until the condition holds, ten seconds apart.
+func installUntil(t *testing.T, r *rig, holds func() bool) {
 	t.Helper()
-	r := newRig(t, conformance.Faults{})
-	race := &racingStore{store: r.store}
-	r.installer = direct.New(direct.Options{BMCs: r.client, Store: race, Clock: r.Now})
 	for range 100 {
-		if r.store.session.Step == step {
-			break
+		if holds() {
+			return
 		}
 		if err := r.installer.Install(t.Context(), r.Host(), attempt, spec); err != nil {
 			t.Fatal(err)
 		}
 		r.Advance(10 * time.Second)
 	}
-	if r.store.session.Step != step {
-		t.Fatalf("step %s was not reached, the session is at %s", step, r.store.session.Step)
-	}
-	race.meanwhile = func(s *netboot.Session) { meanwhile(r, s) }
-	if err := r.installer.Install(t.Context(), r.Host(), attempt, spec); err != nil {
-		t.Fatal(err)
-	}
-	return r
+	t.Fatalf("never reached, the session is at %s", r.store.session.Step)
 }
 
 func TestNothingIsPoweredOnAfterACancelInBetween(t *testing.T) {
 	r := newRig(t, conformance.Faults{})
 	race := &racingStore{store: r.store}
 	r.installer = direct.New(direct.Options{BMCs: r.client, Store: race, Clock: r.Now})
-	for r.Power() != hardware.PowerOff {
-		if err := r.installer.Install(t.Context(), r.Host(), attempt, spec); err != nil {
-			t.Fatal(err)
-		}
-		r.Advance(10 * time.Second)
-	}
+	installUntil(t, r, func() bool { return r.Power() == hardware.PowerOff })
 	race.meanwhile = func(s *netboot.Session) { s.State, s.Reason = hardware.AttemptFailed, hardware.ReasonCancelled }
 	if err := r.installer.Install(t.Context(), r.Host(), attempt, spec); err != nil {
 		t.Fatal(err)
@@ -79,12 +64,45 @@ func TestNothingIsPoweredOnAfterACancelInBetween(t *testing.T) {
 	}
 }
 
+// laggingStore has a cache that does not change any more.
+type laggingStore struct {
+	*store
+	cached netboot.Session
+}
+
+func (l *laggingStore) CachedByUID(context.Context, string) (netboot.Session, error) {
+	return l.cached, nil
+}
+
+func TestNothingIsPoweredOnByACacheThatLags(t *testing.T) {
+	r := newRig(t, conformance.Faults{})
+	installUntil(t, r, func() bool { return r.Power() == hardware.PowerOff })
+	r.installer = direct.New(direct.Options{BMCs: r.client, Store: &laggingStore{r.store, r.store.session}, Clock: r.Now})
+	r.store.session.State, r.store.session.Reason = hardware.AttemptFailed, hardware.ReasonCancelled // by another replica
+	if err := r.installer.Install(t.Context(), r.Host(), attempt, spec); err != nil {
+		t.Fatal(err)
+	}
+	if r.Power() != hardware.PowerOff || !r.store.session.OpenedAt.IsZero() {
+		t.Errorf("power is %s, opened at %v, expected Off and never", r.Power(), r.store.session.OpenedAt)
+	}
+}
+
 func TestATimeOutDoesNotFailAServerThatBootedInBetween(t *testing.T) {
-	r := raceAt(t, hardware.StepBooting, func(r *rig, s *netboot.Session) {
+	r := newRig(t, conformance.Faults{DeadBootNIC: true})
+	race := &racingStore{store: r.store}
+	r.installer = direct.New(direct.Options{BMCs: r.client, Store: race, Clock: r.Now})
+	installUntil(t, r, func() bool { return r.store.session.Step == hardware.StepBooting })
+	race.meanwhile = func(s *netboot.Session) {
 		s.Boots++ // the boot document was fetched just now
 		s.Step = hardware.StepLoading
-	})
-	if s := r.store.session; s.State != hardware.AttemptRunning || s.Step != hardware.StepLoading {
+	}
+	for i := 0; race.meanwhile != nil && i < 100; i++ { // until the time-out, which is decided by what is stored
+		r.Advance(time.Minute)
+		if err := r.installer.Install(t.Context(), r.Host(), attempt, spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := r.store.session; race.meanwhile != nil || s.State != hardware.AttemptRunning || s.Step != hardware.StepLoading {
 		t.Errorf("the attempt is %s at %s, expected Running at Loading", s.State, s.Step)
 	}
 }
@@ -93,12 +111,7 @@ func TestASecondBootInBetweenIsNotTakenForTheSilenceOfTheFirst(t *testing.T) {
 	r := newRig(t, conformance.Faults{NoAgent: true})
 	race := &racingStore{store: r.store}
 	r.installer = direct.New(direct.Options{BMCs: r.client, Store: race, Clock: r.Now})
-	for r.store.session.Step != hardware.StepLoading {
-		if err := r.installer.Install(t.Context(), r.Host(), attempt, spec); err != nil {
-			t.Fatal(err)
-		}
-		r.Advance(10 * time.Second)
-	}
+	installUntil(t, r, func() bool { return r.store.session.Step == hardware.StepLoading })
 	r.Advance(11 * time.Minute) // past the time-out of Loading
 	race.meanwhile = func(s *netboot.Session) { s.Boots, s.StepAt = s.Boots+1, r.now }
 	if err := r.installer.Install(t.Context(), r.Host(), attempt, spec); err != nil {
@@ -148,14 +161,27 @@ func TestAnInspectionFailsAtItsDeadlineWhileTheBMCIsSilent(t *testing.T) {
 	}
 }
 
-func TestAnEndedAttemptCostsNoRequestToTheBMC(t *testing.T) {
+func TestAPollAsksTheBMCForThePowerOnce(t *testing.T) {
 	r := newRig(t, conformance.Faults{})
-	for r.store.session.Step != hardware.StepFinishing {
+	installUntil(t, r, func() bool { return r.store.session.Step == hardware.StepWriting })
+	r.bmc.Requests()
+	for range 2 {
+		if _, err := r.installer.Observe(t.Context(), r.Host()); err != nil {
+			t.Fatal(err)
+		}
 		if err := r.installer.Install(t.Context(), r.Host(), attempt, spec); err != nil {
 			t.Fatal(err)
 		}
-		r.Advance(10 * time.Second)
+		if requests := r.bmc.Requests(); len(requests) != 1 {
+			t.Errorf("a poll sent these requests to the BMC: %v", requests)
+		}
+		r.Advance(2 * time.Second)
 	}
+}
+
+func TestAnEndedAttemptCostsNoRequestToTheBMC(t *testing.T) {
+	r := newRig(t, conformance.Faults{})
+	installUntil(t, r, func() bool { return r.store.session.Step == hardware.StepFinishing })
 	r.bmc.Requests()
 	if err := r.installer.Install(t.Context(), r.Host(), attempt, spec); err != nil {
 		t.Fatal(err)

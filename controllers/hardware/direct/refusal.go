@@ -126,7 +126,7 @@ func (i *Installer) checkSecureBoot(ctx context.Context, bmc hardware.BMC, host 
 // serves neither of them, the server is powered on, and the attempt fails after the time-out as one whose server never asked for its boot
 // document.
 func (i *Installer) checkBootMAC(ctx context.Context, host hardware.Host) error {
-	_, err := i.options.Store.ByMAC(ctx, host.BootMAC)
+	_, err := i.options.Store.CachedByMAC(ctx, host.BootMAC)
 	var conflict *hardware.Error
 	if !errors.As(err, &conflict) || conflict.Kind != hardware.Conflict {
 		return nil // the boot service asks again, and says so in its log

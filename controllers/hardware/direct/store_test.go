@@ -30,6 +30,10 @@ func (s *store) ByMAC(_ context.Context, mac string) (netboot.Session, error) {
 	return s.copy(), nil
 }
 
+func (s *store) CachedByMAC(ctx context.Context, mac string) (netboot.Session, error) {
+	return s.ByMAC(ctx, mac)
+}
+
 func (s *store) CachedByUID(ctx context.Context, uid string) (netboot.Session, error) {
 	return s.ByUID(ctx, uid)
 }

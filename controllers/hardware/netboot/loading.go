@@ -106,7 +106,10 @@ func (s *Service) noteKernelRequest(serve http.HandlerFunc) http.HandlerFunc {
 func (s *Service) endKernelWait(ctx context.Context, mac string, boot int) error {
 	ctx, cancel := context.WithTimeout(ctx, noteTimeout)
 	defer cancel()
-	session, err := s.options.Store.ByMAC(ctx, mac)
+	session, err := s.options.Store.CachedByMAC(ctx, mac)
+	if err == nil && session.Boots < boot { // another replica has answered with the boot document
+		session, err = s.options.Store.ByMAC(ctx, mac)
+	}
 	if err != nil || session.Boots != boot || session.KernelAwaited == (KernelAwaited{}) {
 		return err
 	}

@@ -23,6 +23,10 @@ func (s *lockedStore) ByMAC(ctx context.Context, mac string) (Session, error) {
 	return s.fakeStore.ByMAC(ctx, mac)
 }
 
+func (s *lockedStore) CachedByMAC(ctx context.Context, mac string) (Session, error) {
+	return s.ByMAC(ctx, mac)
+}
+
 func (s *lockedStore) Update(ctx context.Context, uid string, change func(*Session) error) (Session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -343,6 +343,8 @@ func (w Work) IsSame(other Work) bool { return reflect.DeepEqual(w, other) }
 type Store interface {
 	// ByMAC returns the session of the host that boots with the MAC address (lower case, colons). Number is 0 for a host without an attempt.
 	ByMAC(ctx context.Context, mac string) (Session, error)
+	// CachedByMAC is cheaper than ByMAC. It includes what this process has written, but may lack recent writes of other replicas.
+	CachedByMAC(ctx context.Context, mac string) (Session, error)
 	// ByUID returns the session of the host with the UID.
 	ByUID(ctx context.Context, hostUID string) (Session, error)
 	// CachedByUID is cheaper than ByUID. It includes what this process has written, but may lack recent writes of other replicas.

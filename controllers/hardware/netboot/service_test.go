@@ -39,6 +39,10 @@ func (s *fakeStore) ByMAC(_ context.Context, mac string) (Session, error) {
 	return Session{}, hardware.Errorf(hardware.NotFound, "find host", "", "unknown")
 }
 
+func (s *fakeStore) CachedByMAC(ctx context.Context, mac string) (Session, error) {
+	return s.ByMAC(ctx, mac)
+}
+
 func (s *fakeStore) CachedByUID(ctx context.Context, uid string) (Session, error) {
 	return s.ByUID(ctx, uid)
 }

@@ -12,6 +12,7 @@ import (
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -57,6 +58,8 @@ type Store struct {
 	Client client.Client
 	// APIReader reads from the API server: HostRecords where writes of other processes must not be missed, and the Secrets of a claim.
 	APIReader client.Reader
+	// IsUnwritten reports whether this process knows that the documents of a Machine's installation with that number are not written yet; nil: it never does.
+	IsUnwritten func(machine types.UID, number int64) bool
 }
 
 var _ netboot.Store = (*Store)(nil)
@@ -70,6 +73,15 @@ const opByMAC = "find host by MAC address"
 //
 // An address that is no host's costs no request to the API server: the index and the HostRecord in the cache say so.
 func (s *Store) ByMAC(ctx context.Context, mac string) (netboot.Session, error) {
+	return s.byMAC(ctx, s.APIReader, mac)
+}
+
+// CachedByMAC implements netboot.Store.
+func (s *Store) CachedByMAC(ctx context.Context, mac string) (netboot.Session, error) {
+	return s.byMAC(ctx, s.Client, mac)
+}
+
+func (s *Store) byMAC(ctx context.Context, reader client.Reader, mac string) (netboot.Session, error) {
 	hosts, err := s.listHosts(ctx, opByMAC, indexBootMAC, mac)
 	if err != nil {
 		return netboot.Session{}, err
@@ -78,8 +90,8 @@ func (s *Store) ByMAC(ctx context.Context, mac string) (netboot.Session, error) 
 	var conflict error
 	for i := range hosts {
 		record, err := s.readRecord(ctx, s.Client, opByMAC, &hosts[i])
-		if err == nil {
-			record, err = s.readRecord(ctx, s.APIReader, opByMAC, &hosts[i])
+		if err == nil && reader != s.Client {
+			record, err = s.readRecord(ctx, reader, opByMAC, &hosts[i])
 		}
 		if hardware.KindOf(err) == hardware.NotFound {
 			continue // a host without a HostRecord is not Ingot's; an attempt begins long after the HostRecord is in every cache
@@ -192,11 +204,14 @@ func (s *Store) ConfigDrive(ctx context.Context, hostUID string, attempt int64) 
 }
 
 // missingConfigDrive returns the error of documents that are not written yet for the attempt, by the references that the cache has; nil: they may be written.
-// While they are not, each question costs one read so.
+// While they are not, a question costs no read where their author runs, and one elsewhere.
 func (s *Store) missingConfigDrive(ctx context.Context, hostUID string, attempt int64) error {
 	host, record, err := s.readByUID(ctx, s.Client, opConfigDrive, hostUID)
 	if err != nil || installationProblem(host, record, attempt) != nil {
 		return nil // the API server may have another state
+	}
+	if s.IsUnwritten != nil && s.IsUnwritten(record.Status.Wanted.MachineUID, attempt) {
+		return unwrittenError(host, attempt)
 	}
 	if _, err := s.readDocuments(ctx, host, record); hardware.ReasonOf(err) == hardware.ReasonNoConfigDrive {
 		return err
@@ -238,9 +253,7 @@ func (s *Store) readDocuments(ctx context.Context, host *metal3.BareMetalHost, r
 				return hardware.ConfigDrive{}, err
 			}
 			if !isCurrentClaim(secret, record) {
-				err := hardware.Errorf(hardware.Busy, opConfigDrive, host.Namespace+"/"+host.Name, "Secret %s is not written for attempt %d yet", document.ref.Name, record.Status.Wanted.Number)
-				err.Reason = hardware.ReasonNoConfigDrive
-				return hardware.ConfigDrive{}, err
+				return hardware.ConfigDrive{}, unwrittenError(host, record.Status.Wanted.Number)
 			}
 			read[*document.ref] = secret
 		}
@@ -251,6 +264,13 @@ func (s *Store) readDocuments(ctx context.Context, host *metal3.BareMetalHost, r
 		*document.into = data
 	}
 	return drive, nil
+}
+
+// unwrittenError returns the error of documents that are not written yet.
+func unwrittenError(host *metal3.BareMetalHost, attempt int64) error {
+	err := hardware.Errorf(hardware.Busy, opConfigDrive, host.Namespace+"/"+host.Name, "the claim Secret is not written for attempt %d yet", attempt)
+	err.Reason = hardware.ReasonNoConfigDrive
+	return err
 }
 
 // isCurrentClaim reports whether the Secret holds the documents of the attempt that is wanted, with a bootstrap token.

@@ -449,7 +449,7 @@ func TestTheConfigDriveIsForTheCurrentInstallationOnly(t *testing.T) {
 	expect(t, err, hardware.Conflict)
 }
 
-func TestAConfigDriveThatIsNotWrittenYetCostsOneRead(t *testing.T) {
+func TestAConfigDriveThatIsNotWrittenYetCostsOneReadAndNoneWhereItsAuthorRuns(t *testing.T) {
 	r := newRig(t)
 	r.edit(func(h *metal3.BareMetalHost) {
 		for _, ref := range []*corev1.SecretReference{h.Spec.UserData, h.Spec.NetworkData, h.Spec.MetaData} {
@@ -462,6 +462,11 @@ func TestAConfigDriveThatIsNotWrittenYetCostsOneRead(t *testing.T) {
 	_, err := store.ConfigDrive(t.Context(), r.uid(), 7)
 	if expect(t, err, hardware.Busy); reads.count != 1 || hardware.ReasonOf(err) != hardware.ReasonNoConfigDrive {
 		t.Errorf("%d reads, reason %s", reads.count, hardware.ReasonOf(err))
+	}
+	store.IsUnwritten = func(machine types.UID, number int64) bool { return machine == "m1" && number == 7 }
+	_, err = store.ConfigDrive(t.Context(), r.uid(), 7)
+	if expect(t, err, hardware.Busy); reads.count != 1 || hardware.ReasonOf(err) != hardware.ReasonNoConfigDrive {
+		t.Errorf("where it is known: %d reads, reason %s", reads.count-1, hardware.ReasonOf(err))
 	}
 }
 

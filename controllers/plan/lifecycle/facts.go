@@ -28,8 +28,6 @@ type Facts struct {
 	NextRevision Revision
 	// Placement is the host that placement chose. It is observed only while the Machine has no host.
 	Placement Placement
-	// MustReserveQuota is true while the Machine is Claiming and the NodeQuota of its namespace has room for it, but no reservation of it yet.
-	MustReserveQuota bool
 	// Host is the BareMetalHost that status.hostRef names or, without a hostRef, one whose consumerRef already has this
 	// Machine's uid. It is nil when there is none.
 	Host *Host
@@ -152,7 +150,8 @@ type Tenant struct {
 type Placement struct {
 	// Host is the chosen host. It is empty when none can be claimed.
 	Host types.NamespacedName
-	// Reason is v1alpha1.ReasonNoHostAvailable, v1alpha1.ReasonHostNotFound or v1alpha1.ReasonQuotaExceeded when no host was chosen.
+	// Reason is v1alpha1.ReasonNoHostAvailable or v1alpha1.ReasonHostNotFound when no host was chosen. It is v1alpha1.ReasonClaiming or
+	// v1alpha1.ReasonQuotaExceeded when there is a host, and no place in the NodeQuota.
 	Reason string
 	// Message lists the hosts that were considered and why each was passed over.
 	Message string

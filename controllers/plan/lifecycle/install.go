@@ -32,20 +32,13 @@ func (s scope) waitForReferences() result {
 
 func (s scope) waitForPlacement() result {
 	if s.Placement.Host.Name == "" && s.Placement.Reason != "" {
-		return waitResult(report{v1alpha1.ConditionClaimed, s.Placement.Reason, "a host that can be claimed", s.Placement.Message}).withRequeueAfter(recheckInterval)
+		waitingFor := "a host that can be claimed"
+		if s.Placement.Reason == v1alpha1.ReasonClaiming || s.Placement.Reason == v1alpha1.ReasonQuotaExceeded {
+			waitingFor = "a place in the NodeQuota"
+		}
+		return waitResult(report{v1alpha1.ConditionClaimed, s.Placement.Reason, waitingFor, s.Placement.Message}).withRequeueAfter(recheckInterval)
 	}
 	return waitResult(report{condition: v1alpha1.ConditionClaimed, reason: v1alpha1.ReasonClaiming, message: "a host is being chosen"}).withRequeueAfter(recheckInterval)
-}
-
-// planQuotaReservation writes the Machine into the NodeQuota before its claim. Without it: the NodeQuota has one place left, two managers with two Machines
-// find it free, and both claim a host.
-func (s scope) planQuotaReservation() result {
-	if !s.MustReserveQuota || s.hasHost() {
-		return done
-	}
-	return actionResult(Action{Kind: ReserveQuota}, report{
-		condition: v1alpha1.ConditionClaimed, reason: v1alpha1.ReasonClaiming, message: "a place in the NodeQuota is being reserved",
-	}).withRequeue()
 }
 
 func (s scope) planHostClaim() result {

@@ -74,11 +74,10 @@ var phases = map[v1alpha1.MachinePhase][]step{
 	v1alpha1.MachinePending: {
 		newStep("the Machine has the finalizer", scope.planFinalizer),
 		newStep("everything that it refers to can be used", scope.waitForReferences),
-		newStep("placement has chosen a host", scope.waitForPlacement),
+		newStep("placement has chosen a host, and the NodeQuota of its namespace, if there is one, has a place for it", scope.waitForPlacement),
 	},
 	v1alpha1.MachineClaiming: {
 		newStep("everything that it refers to can be used", scope.waitForReferences),
-		newStep("the NodeQuota of its namespace, if there is one, has a place for it", scope.planQuotaReservation),
 		newStep("the host's consumerRef is this Machine", scope.planHostClaim),
 		newStep("its revision has a rendering", scope.waitForRendering),
 	},

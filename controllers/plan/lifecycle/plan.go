@@ -33,8 +33,6 @@ type ActionKind string
 const (
 	// AddFinalizer adds the finalizer, which keeps the Machine until its host is returned.
 	AddFinalizer ActionKind = "AddFinalizer"
-	// ReserveQuota writes this Machine into the status of its namespace's NodeQuota.
-	ReserveQuota ActionKind = "ReserveQuota"
 	// ClaimHost sets the host's consumerRef to this Machine.
 	ClaimHost ActionKind = "ClaimHost"
 	// WriteHostRecord sets HostRecord.spec to Action.Record.

@@ -51,13 +51,18 @@ func CompareWithNodeTypes(host HostFacts, nodeTypes []v1alpha1.NodeType, provide
 // CheckFit returns Fitting, or why a host does not fit a NodeType of the provider: by namespace, labels, zone, and the GPUs and other hardware that
 // inspection found. It is the one rule by which hosts are chosen, counted and listed.
 func CheckFit(host HostFacts, nodeType v1alpha1.NodeTypeSpec, provider v1alpha1.NodeProviderSpec) Evaluation {
+	return checkFit(host, nodeType, provider, compileSelector(nodeType.HostSelector))
+}
+
+// checkFit is CheckFit with the compiled hostSelector, so that it is compiled once for all hosts.
+func checkFit(host HostFacts, nodeType v1alpha1.NodeTypeSpec, provider v1alpha1.NodeProviderSpec, selector labels.Requirements) Evaluation {
 	result := func(reason Reason, format string, args ...any) Evaluation {
 		return Evaluation{Name: host.Host.Name, Reason: reason, Message: fmt.Sprintf(format, args...)}
 	}
 	if host.Host.Namespace != provider.HostNamespace {
 		return result(OtherProvider, "is in namespace %s, and NodeProvider %s has its hosts in %s", host.Host.Namespace, nodeType.ProviderRef.Name, provider.HostNamespace)
 	}
-	if message := selectorMismatch(nodeType.HostSelector, host, provider); message != "" {
+	if message := selectorMismatch(selector, host, provider); message != "" {
 		return result(LabelsDiffer, "%s", message)
 	}
 	if zone := host.Host.Labels[v1alpha1.LabelZone]; nodeType.Zone != "" && zone != nodeType.Zone {
@@ -72,17 +77,25 @@ func CheckFit(host HostFacts, nodeType v1alpha1.NodeTypeSpec, provider v1alpha1.
 	return result(Fitting, "fits")
 }
 
+// compileSelector returns the requirements of a selector; none: it selects nothing.
+func compileSelector(selector metav1.LabelSelector) labels.Requirements {
+	compiled, err := metav1.LabelSelectorAsSelector(&selector)
+	if err != nil {
+		return nil
+	}
+	requirements, _ := compiled.Requirements()
+	return requirements
+}
+
 // selectorMismatch names the first label that the selector does not match. It is empty when the selector selects the host. A GPU label that
 // is absent because nobody could tell its value does not count where an agent looks before it writes, which is not so for metal3.
-func selectorMismatch(selector metav1.LabelSelector, host HostFacts, provider v1alpha1.NodeProviderSpec) string {
-	compiled, err := metav1.LabelSelectorAsSelector(&selector)
-	if err != nil || compiled.Empty() {
+func selectorMismatch(selector labels.Requirements, host HostFacts, provider v1alpha1.NodeProviderSpec) string {
+	if len(selector) == 0 {
 		return "cannot be selected by a hostSelector that selects nothing"
 	}
 	have := host.Host.Labels
-	requirements, _ := compiled.Requirements()
-	for i := range requirements {
-		r := &requirements[i]
+	for i := range selector {
+		r := &selector[i]
 		value, isSet := have[r.Key()]
 		switch {
 		case r.Matches(labels.Set(have)), !isSet && provider.Metal3 == nil && inventory.IsLabelUnknown(host.Record, r.Key()):

@@ -20,8 +20,9 @@ type HardwareSummary struct {
 // SummarizeHardware compares the hosts that the NodeType selects with spec.gpu and spec.hardware.
 func SummarizeHardware(nodeType v1alpha1.NodeTypeSpec, provider v1alpha1.NodeProviderSpec, hosts []HostFacts) HardwareSummary {
 	summary := HardwareSummary{hasGPUs: nodeType.GPU != nil}
+	selector := compileSelector(nodeType.HostSelector)
 	for _, facts := range sortedByName(hosts) {
-		result := CheckFit(facts, nodeType, provider)
+		result := checkFit(facts, nodeType, provider, selector)
 		if !isMatching(result.Reason) {
 			continue
 		}

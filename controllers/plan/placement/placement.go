@@ -11,6 +11,7 @@ import (
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -46,6 +47,9 @@ type Request struct {
 	TenantCreated time.Time
 	// Provider is the NodeProvider. It says whether hosts have HostRecords and which erase is enough between tenants.
 	Provider v1alpha1.NodeProviderSpec
+
+	// selector is the hostSelector of NodeType, compiled for all hosts.
+	selector labels.Requirements
 }
 
 // HostFacts is one host of the provider's namespace.
@@ -81,12 +85,17 @@ type Decision struct {
 	Message string
 }
 
-// MustCompareServer reports whether the result of a host depends on whether another host is the same server: it was chosen or, where none was,
+// ServersToCompare returns the names of the hosts whose result depends on whether another host is the same server: it was chosen or, where none was,
 // it is passed over because it is on. Without it: two hosts are one server, the node of a Machine runs on it by the first of them, and the
 // message about the second one makes somebody power it off.
-func (d Decision) MustCompareServer(host string) bool {
-	at := slices.IndexFunc(d.Evaluations, func(e Evaluation) bool { return e.Name == host })
-	return at >= 0 && (d.Evaluations[at].Reason == Chosen || d.Host == "" && d.Evaluations[at].Reason == PoweredOn)
+func (d Decision) ServersToCompare() map[string]bool {
+	names := map[string]bool{}
+	for _, e := range d.Evaluations {
+		if e.Reason == Chosen || d.Host == "" && e.Reason == PoweredOn {
+			names[e.Name] = true
+		}
+	}
+	return names
 }
 
 // Pair returns each host together with its record, which has the same name and namespace.
@@ -107,6 +116,7 @@ func Pair(hosts []metal3.BareMetalHost, records []v1alpha1.HostRecord) []HostFac
 func Choose(request Request, hosts []HostFacts) Decision {
 	var decision Decision
 	var best uint64
+	request.selector = compileSelector(request.NodeType.HostSelector)
 	for _, facts := range sortedByName(hosts) {
 		name := facts.Host.Name
 		if ref := facts.Host.Spec.ConsumerRef; ref != nil && ref.UID == request.MachineUID && request.MachineUID != "" {
@@ -127,6 +137,7 @@ func Choose(request Request, hosts []HostFacts) Decision {
 // Count counts the hosts of a NodeType by the rules of Choose. It ignores Tenant, HostName and MachineUID of the request.
 func Count(request Request, hosts []HostFacts) v1alpha1.HostCounts {
 	request.Tenant, request.HostName, request.MachineUID = "", "", ""
+	request.selector = compileSelector(request.NodeType.HostSelector)
 	var counts v1alpha1.HostCounts
 	for _, facts := range hosts {
 		reason := evaluate(request, facts).Reason
@@ -150,6 +161,7 @@ func Count(request Request, hosts []HostFacts) v1alpha1.HostCounts {
 // CountFree counts the hosts that Machines of the request's tenant could claim now, by the rules of Choose. It ignores HostName and MachineUID.
 func CountFree(request Request, hosts []HostFacts) int {
 	request.HostName, request.MachineUID = "", ""
+	request.selector = compileSelector(request.NodeType.HostSelector)
 	n := 0
 	for _, facts := range hosts {
 		if evaluate(request, facts).Reason == Free {

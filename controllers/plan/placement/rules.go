@@ -136,7 +136,7 @@ func checkName(r Request, f HostFacts) Evaluation {
 // checkNodeType requires that the host fits the NodeType. Without it: a host whose labels promise eight GPUs and that has seven is drained,
 // installed and judged, fails its verdict, and the next Machine claims it again.
 func checkNodeType(r Request, f HostFacts) Evaluation {
-	fit := CheckFit(f, r.NodeType, r.Provider)
+	fit := checkFit(f, r.NodeType, r.Provider, r.selector)
 	return rejectIf(fit.Reason != Fitting, fit.Reason, "%s", fit.Message)
 }
 
