@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -40,7 +41,7 @@ func isOfConsequence(before v1alpha1.MachineStatus, d lifecycle.Decision) bool {
 // confirm reads again what the observation has from the cache or from memory, and reports whether it is the same. A claim Secret that is there is not read
 // again for an action that has nothing to do with it.
 func (r *Reconciler) confirm(ctx context.Context, obs *observation, action *lifecycle.Action) (bool, error) {
-	if isConfirmed, err := r.confirmHost(ctx, obs); err != nil || !isConfirmed {
+	if isConfirmed, err := r.confirmHost(ctx, obs); err != nil || !isConfirmed || !confirmNode(ctx, obs) {
 		return false, err
 	}
 	known := obs.facts.Secret
@@ -65,6 +66,19 @@ func (r *Reconciler) confirmHost(ctx context.Context, obs *observation) (bool, e
 		return record == nil && obs.record == nil, nil
 	}
 	return isSameVersion(record, obs.record), nil
+}
+
+// confirmNode reads the Node again where the observation has it from the cache. It is not confirmed where the tenant's cluster does not answer: the next
+// observation says so.
+func confirmNode(ctx context.Context, obs *observation) bool {
+	if !obs.unconfirmedNode || obs.access == nil {
+		return true
+	}
+	node, err := read(ctx, obs.access.Client, clusterKey(obs.machine.Name), &corev1.Node{})
+	if err != nil || node == nil || obs.node == nil {
+		return err == nil && node == nil && obs.node == nil
+	}
+	return isSameVersion(node, obs.node)
 }
 
 func isSameVersion(a, b metav1.Object) bool {

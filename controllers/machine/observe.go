@@ -64,6 +64,8 @@ type observation struct {
 	unconfirmedHost types.NamespacedName
 	// unconfirmedSecret is whether what the claim Secret says is remembered, which is confirmed likewise. observeSecret sets it.
 	unconfirmedSecret bool
+	// unconfirmedNode is whether the Node, or that there is none, is taken from the cache in a phase that needs the current one. observeNode sets it.
+	unconfirmedNode bool
 	// node is the Machine's Node in the tenant's cluster. observeNode sets it in the phases in which there may be one.
 	node *corev1.Node
 	// token is the bootstrap token's Secret in the tenant's cluster. observeToken sets it where the tenant had to be asked.

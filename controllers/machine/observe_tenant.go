@@ -107,17 +107,17 @@ func (r *Reconciler) chooseToken(tokens []corev1.Secret, f lifecycle.Facts) *cor
 	return chosen
 }
 
-// observeNode reads the Node. During a drain or a release it reads from the tenant's API server, because the Machine goes on
-// once the Node is gone.
+// observeNode reads the Node from the cache. During a drain or a release the Machine goes on once the Node is gone, so what is decided then is confirmed.
 func (r *Reconciler) observeNode(ctx context.Context, obs *observation) error {
 	if obs.access == nil || !canHaveNode(obs.machine.Status.Phase) {
 		return nil
 	}
 	leaving := obs.machine.Status.Phase == v1alpha1.MachineReleasing || obs.machine.Status.Phase == v1alpha1.MachineDraining
 	reader := obs.access.Cache
-	if leaving {
+	if leaving && obs.isCurrent {
 		reader = obs.access.Client
 	}
+	obs.unconfirmedNode = leaving && !obs.isCurrent
 	node, err := read(ctx, reader, clusterKey(obs.machine.Name), &corev1.Node{})
 	if err != nil {
 		obs.setUnreachable(err)
