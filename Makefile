@@ -134,7 +134,7 @@ test: $(BIN)/gotestsum programs ## Run what every change must pass. ARGS="-run N
 .PHONY: test-deep
 test-deep: $(BIN)/gotestsum programs boot boot-arm64 node-image ironic-agent ironic-29 ## Run every test that there is, for hours: all crash points, every way to boot, both Ironics, the ledger of costs; then the mutants.
 	$(call run_tests,-timeout 5h $(if $(ARGS),$(ARGS),./...))
-	@$(if $(ARGS),,go run ./test/mutants)
+	@$(if $(ARGS),,$(MAKE) --no-print-directory costs && go run ./test/mutants)
 test-deep: export INGOT_DEEP = all
 test-deep: export INGOT_REQUIRE = all
 
@@ -164,7 +164,7 @@ bench-fleet: programs $(BIN)/ingot-bench ## Measure a fleet. ARGS="-machines 30 
 
 .PHONY: costs
 costs: programs ## Count what a Machine costs and compare with test/costs/costs.md. ARGS=-update writes the table; ARGS="-provider redfish" measures one.
-	@INGOT_DEEP=all go test -count=1 -v -timeout 60m -run TestAMachineCostsWhatTheTableSays ./test/costs $(if $(ARGS),-args $(ARGS))
+	@INGOT_DEEP=$${INGOT_DEEP:-all} go test -count=1 -v -timeout 60m -run TestAMachineCostsWhatTheTableSays ./test/costs -args -measure $(ARGS)
 
 .PHONY: figures
 figures: programs $(BIN)/ingot-bench ## Measure the figures of the documents again, for an hour. ONLY=fleet measures one.

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,10 +30,11 @@ func NewClient(config *rest.Config, options client.Options) (client.Client, erro
 	return Wrap(cached, apiReader), nil
 }
 
-// Wrap makes a client that reads and writes through cached. Get reads from apiReader, the API server itself, while the cache does
-// not have the client's own last write of the object. List always reads from the cache. The client is safe for concurrent use.
+// Wrap makes a client that reads and writes through cached. While the cache does not have the client's own last write of the object, Get returns what the API
+// server answered to that write or, where that is not remembered, reads from apiReader, the API server itself. List always reads from the cache. The client is
+// safe for concurrent use.
 func Wrap(cached client.Client, apiReader client.Reader) client.Client {
-	return &wrapper{Client: cached, apiReader: apiReader, recent: map[objectID]uint64{}}
+	return &wrapper{Client: cached, apiReader: apiReader, versions: memory[uint64]{limit: maxVersions}, answers: memory[client.Object]{limit: MaxAnswers}}
 }
 
 // wrapper is the client that Wrap makes.
@@ -39,17 +42,50 @@ type wrapper struct {
 	client.Client
 	apiReader client.Reader
 
-	// mu guards recent and older.
+	// mu guards what follows.
 	mu sync.Mutex
-	// recent holds the resource version of the last write of each object, until the cache has it. older is the map that recent
-	// replaced when it was full.
-	recent, older map[objectID]uint64
+	// versions holds the resource version of the last write of each object until the cache has it, and answers what the API server answered to it.
+	versions memory[uint64]
+	answers  memory[client.Object]
 }
 
-// maxRecent is how many writes recent may hold. When it is full it replaces older, whose entries are dropped: an object that is
-// written and never read again would otherwise be remembered for ever. By the time that so many other objects have been written,
-// minutes have passed, and no cache is that far behind.
-const maxRecent = 1 << 15
+// An object that is written and never read again would otherwise be remembered for ever.
+const (
+	// maxVersions is how many objects have been written since before a write is forgotten. By then minutes have passed, and no cache is that far behind.
+	maxVersions = 1 << 15
+	// MaxAnswers is the same for what was answered, which is larger. Where it is missing, a read is made.
+	MaxAnswers = 1 << 8
+)
+
+// memory holds one value for each object: those of the last limit objects, and of at most twice as many.
+type memory[V any] struct {
+	limit int
+	// older is what recent was when it was full.
+	recent, older map[objectID]V
+}
+
+func (m *memory[V]) put(id objectID, value V) {
+	if len(m.recent) >= m.limit {
+		m.recent, m.older = nil, m.recent
+	}
+	if m.recent == nil {
+		m.recent = map[objectID]V{}
+	}
+	m.recent[id] = value
+}
+
+func (m *memory[V]) get(id objectID) (V, bool) {
+	value, isThere := m.recent[id]
+	if !isThere {
+		value, isThere = m.older[id]
+	}
+	return value, isThere
+}
+
+func (m *memory[V]) drop(id objectID) {
+	delete(m.recent, id)
+	delete(m.older, id)
+}
 
 // objectID names an object of the cluster.
 type objectID struct {
@@ -63,13 +99,24 @@ func (w *wrapper) Get(ctx context.Context, key client.ObjectKey, into client.Obj
 	if err != nil {
 		return err
 	}
-	written, isAwaited := w.lastWrite(id)
+	written, answer, isAwaited := w.lastWrite(id)
 	err = w.Client.Get(ctx, key, into, options...)
 	if !isAwaited {
 		return err
 	}
 	if err == nil && resourceVersion(into) >= written {
 		w.forget(id, written)
+		return nil
+	}
+	switch {
+	case answer == nil || reflect.TypeOf(answer) != reflect.TypeOf(into):
+	case isGone(answer) && err == nil && into.GetUID() == answer.GetUID():
+		return errors.NewNotFound(schema.GroupResource{Group: id.kind.Group, Resource: strings.ToLower(id.kind.Kind)}, key.Name)
+	case isGone(answer):
+		w.forget(id, written)
+		return err
+	case err == nil: // where the cache has no such object, it may be gone since
+		reflect.ValueOf(into).Elem().Set(reflect.ValueOf(answer.DeepCopyObject()).Elem())
 		return nil
 	}
 	// Decoding leaves the fields alone that the answer does not contain, so a new object is used: fields that the cache filled in
@@ -124,7 +171,7 @@ func (s statusWriter) Patch(ctx context.Context, o client.Object, patch client.P
 	return s.wrapper.remember(o, s.SubResourceWriter.Patch(ctx, o, patch, options...))
 }
 
-// remember stores the resource version that a write gave the object, and returns the write's error.
+// remember stores what a write gave the object, and returns the write's error.
 func (w *wrapper) remember(o client.Object, err error) error {
 	if err != nil {
 		return err
@@ -133,13 +180,26 @@ func (w *wrapper) remember(o client.Object, err error) error {
 	if err != nil {
 		return err
 	}
+	version := resourceVersion(o)
+	if isGone(o) {
+		version++ // the answer to the write that removes an object has the resource version of before
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.recent) >= maxRecent {
-		w.recent, w.older = map[objectID]uint64{}, w.recent
+	if before, _ := w.versions.get(id); version < before {
+		return nil
 	}
-	w.recent[id] = max(w.recent[id], w.older[id], resourceVersion(o))
+	w.versions.put(id, version)
+	w.answers.drop(id)
+	if _, isSecret := o.(*corev1.Secret); !isSecret { // it is kept no longer than it is used
+		w.answers.put(id, o.DeepCopyObject().(client.Object))
+	}
 	return nil
+}
+
+// isGone reports whether the write that was answered with the object removed its last finalizer, and it with that.
+func isGone(o client.Object) bool {
+	return o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0
 }
 
 // id names the object of that type and key.
@@ -151,23 +211,22 @@ func (w *wrapper) id(o client.Object, key types.NamespacedName) (objectID, error
 	return objectID{kind: kind.GroupKind(), key: key}, nil
 }
 
-// lastWrite returns the resource version of the last write of the object, and whether the cache still lacks it.
-func (w *wrapper) lastWrite(id objectID) (version uint64, isAwaited bool) {
+// lastWrite returns the resource version of the last write of the object, what was answered to it, nil: that is forgotten, and whether the cache still lacks it.
+func (w *wrapper) lastWrite(id objectID) (version uint64, answer client.Object, isAwaited bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if version, isAwaited = w.recent[id]; !isAwaited {
-		version, isAwaited = w.older[id]
-	}
-	return version, isAwaited
+	version, isAwaited = w.versions.get(id)
+	answer, _ = w.answers.get(id)
+	return version, answer, isAwaited
 }
 
 // forget drops the writes of the object up to a resource version that the cache has. A newer write stays.
 func (w *wrapper) forget(id objectID, cached uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if max(w.recent[id], w.older[id]) <= cached {
-		delete(w.recent, id)
-		delete(w.older, id)
+	if version, _ := w.versions.get(id); version <= cached {
+		w.versions.drop(id)
+		w.answers.drop(id)
 	}
 }
 

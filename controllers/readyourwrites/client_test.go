@@ -2,6 +2,7 @@ package readyourwrites_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"testing"
 
@@ -110,20 +111,64 @@ func TestOneSeesWhatOneHasWritten(t *testing.T) {
 	if err := r.client.Patch(t.Context(), object, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
-	object = r.read("patched", 2)
+	object.Data["written"] = "not written"
+	object = r.read("patched", 1) // what was answered
 	if _, shines := object.Data["first"]; shines {
-		t.Error("what the cache had shines through what was read from the API server")
+		t.Error("what the cache had shines through what was answered")
 	}
+	object.Data["written"] = "not written"
+	r.read("patched", 1)
 	r.cache.sync(t, r.key)
-	r.read("patched", 2)
+	object = r.read("patched", 1)
 
 	object.Data["written"] = "updated"
 	if err := r.client.Update(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
-	r.read("updated", 3)
+	r.read("updated", 1)
+	for i := range 2 * readyourwrites.MaxAnswers {
+		other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.key.Namespace, Name: fmt.Sprint("other-", i)}}
+		if err := r.client.Create(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.read("updated", 2) // by then the API server must be asked
 	r.cache.sync(t, r.key)
-	r.read("updated", 3)
+	r.read("updated", 2)
+}
+
+// TestWhatIsRemovedWithItsLastFinalizerIsGone has the cache show it still.
+func TestWhatIsRemovedWithItsLastFinalizerIsGone(t *testing.T) {
+	r := newRig(t)
+	r.cache.sync(t, r.key)
+	object := r.read("first", 0)
+	object.Finalizers = []string{"ingot.dev/test"}
+	if err := r.client.Update(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.client.Delete(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	r.cache.sync(t, r.key)
+	object = r.read("first", 0)
+	object.Finalizers = nil
+	if err := r.client.Update(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	for _, isInCache := range []bool{true, false} {
+		if !isInCache {
+			r.cache.sync(t, r.key)
+		}
+		if err := r.client.Get(t.Context(), r.key, object); !apierrors.IsNotFound(err) || r.direct.reads != 0 {
+			t.Errorf("in the cache: %v: read %v, %v with %d reads of the API server, want not found with none", isInCache, object, err, r.direct.reads)
+		}
+	}
+	again := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.key.Namespace, Name: r.key.Name}, Data: map[string]string{"written": "again"}}
+	if err := server.Client.Create(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	r.cache.sync(t, r.key)
+	r.read("again", 0)
 }
 
 func TestAWriteThatFailedIsNotWaitedFor(t *testing.T) {
@@ -175,7 +220,7 @@ func TestStatusesAreWaitedForToo(t *testing.T) {
 		reads   int
 	}{
 		{server.Client, "the cache is new enough", 0},
-		{&frozen{Client: server.Client, record: record.DeepCopy()}, "the cache stands still", 1},
+		{&frozen{Client: server.Client, record: record.DeepCopy()}, "the cache stands still", 0},
 	} {
 		c := readyourwrites.Wrap(tt.cache, direct)
 		changed := record.DeepCopy()

@@ -32,24 +32,24 @@ func TestWhatIsNeverReadAgainIsForgottenInTime(t *testing.T) {
 		return id
 	}
 	first := write("first", 7)
-	for i := range maxRecent {
+	for i := range maxVersions {
 		write(fmt.Sprintf("other-%d", i), i)
 	}
-	if wanted, is := w.lastWrite(first); !is || wanted != 7 {
+	if wanted, _, is := w.lastWrite(first); !is || wanted != 7 {
 		t.Errorf("of the first object %d is awaited (%v), want 7: it is forgotten too early", wanted, is)
 	}
 	w.forget(first, 6)
-	if _, is := w.lastWrite(first); !is {
+	if _, _, is := w.lastWrite(first); !is {
 		t.Error("an older version than was written ended the wait")
 	}
 	w.forget(first, 7)
-	if _, is := w.lastWrite(first); is {
+	if _, _, is := w.lastWrite(first); is {
 		t.Error("the version that was written did not end the wait")
 	}
-	for i := range 4 * maxRecent {
+	for i := range 4 * maxVersions {
 		write(fmt.Sprintf("further-%d", i), i)
 	}
-	if held := len(w.recent) + len(w.older); held > 2*maxRecent {
-		t.Errorf("%d writes are remembered, want no more than %d", held, 2*maxRecent)
+	if held := len(w.versions.recent) + len(w.versions.older); held > 2*maxVersions {
+		t.Errorf("%d writes are remembered, want no more than %d", held, 2*maxVersions)
 	}
 }

@@ -51,6 +51,9 @@ func Finish(ctx context.Context, w Writer, before, after client.Object, events [
 }
 
 func writeStatus(ctx context.Context, c client.Client, before, after client.Object) error {
+	if after.GetDeletionTimestamp() != nil && len(after.GetFinalizers()) == 0 {
+		return nil // it was removed with its last finalizer
+	}
 	change, err := statusPatch(before, after)
 	if err != nil || change == nil {
 		return err

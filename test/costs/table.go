@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"strconv"
 	"strings"
 )
@@ -22,6 +23,24 @@ func (c Costs) perMachine(size int, row Row) float64 {
 		return float64(c[size][row])
 	}
 	return float64(c[size][row]) / float64(sizes[size])
+}
+
+// filter returns the rows for which is is true.
+func (c Costs) filter(is func(Row) bool) Costs {
+	for i := range c {
+		c[i] = maps.Clone(c[i])
+		maps.DeleteFunc(c[i], func(row Row, _ int) bool { return !is(row) })
+	}
+	return c
+}
+
+// with returns the costs together with those of other providers.
+func (c Costs) with(others Costs) Costs {
+	for i := range c {
+		c[i] = maps.Clone(c[i])
+		maps.Copy(c[i], others[i])
+	}
+	return c
 }
 
 // write writes the table, with totals in place of values per Machine: they are exact.
