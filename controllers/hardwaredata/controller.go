@@ -58,7 +58,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	for _, key := range change.Remove {
 		delete(after.Labels, key)
 	}
-	if err := r.Client.Patch(ctx, after, client.MergeFromWithOptions(host, client.MergeFromWithOptimisticLock{})); err != nil {
+	// The labels are Ingot's own and follow from the inventory, so that only another host of that name would be wrong: with a lock on what else changes, a
+	// baremetal-operator that writes a new host's status again and again has one of them refused.
+	before := host.DeepCopy()
+	before.UID = "" // the patch has the uid then, which must be the host's
+	if err := r.Client.Patch(ctx, after, client.MergeFrom(before)); err != nil {
 		return step.Retry(fmt.Errorf("label the host by its hardware: %w", err)).Result()
 	}
 	var changes []event.Event

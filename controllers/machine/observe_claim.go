@@ -12,8 +12,9 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 )
 
-// claimMemory is how long a claim Secret that was read is not read again while its Machine has nothing to do. Who deletes one by hand waits that long.
-const claimMemory = time.Minute
+// claimMemory is how long a claim Secret that was read is not read again while its Machine has nothing to do and no agent asks for it. Who deletes one by hand
+// after that waits so long.
+const claimMemory = 10 * time.Minute
 
 // ClaimCache remembers what claim Secrets said, by the uid of their Machine, which is confirmed before anything is done. It holds no secret. The zero value is
 // empty.
@@ -47,14 +48,14 @@ func (c *ClaimCache) add(obs *observation, says lifecycle.Secret) {
 
 func (c *ClaimCache) forget(machine types.UID) { c.claims.Delete(machine) }
 
-// get returns what the claim Secret said when it was read not long ago, for the same installation.
+// get returns what the claim Secret said when it was read not long ago, for the same installation, and since an agent first asked for it.
 func (c *ClaimCache) get(obs *observation) (lifecycle.Secret, bool) {
 	found, isFound := c.claims.Load(obs.machine.ClaimUID())
 	if !isFound {
 		return lifecycle.Secret{}, false
 	}
 	known, _ := found.(observedClaim)
-	return known.Secret, known.installation == installationOf(obs) && known.isFresh(obs.facts.Now)
+	return known.Secret, known.installation == installationOf(obs) && known.isFresh(obs.facts.Now) && !known.at.Before(obs.facts.DocumentsAskedAt())
 }
 
 // IsUnwritten reports whether it was found not long ago, by this process, that the documents of the Machine's installation with that host attempt are not written.

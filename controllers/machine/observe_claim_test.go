@@ -4,8 +4,12 @@ import (
 	"testing"
 	"time"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 )
 
@@ -33,6 +37,27 @@ func TestOnlyWhatWasFoundForThatInstallationNotLongAgoIsKnownToBeUnwritten(t *te
 		}
 		if cache.IsUnwritten("another", 7, now) {
 			t.Errorf("%s: known of another Machine", c.sentence)
+		}
+	}
+}
+
+// TestAnAgentThatAsksForDocumentsHasTheClaimSecretReadAgain looks at what is remembered from before and after the agent first asked.
+func TestAnAgentThatAsksForDocumentsHasTheClaimSecretReadAgain(t *testing.T) {
+	now := time.Unix(1000, 0)
+	asked := metav1.NewMicroTime(now.Add(-time.Second))
+	wanted := &v1alpha1.WantedAttempt{Number: 7, Operation: string(hardware.OpInstall), MachineUID: "m", MachineAttempt: 1, ConfigDriveAwaitedAt: &asked}
+	record := &v1alpha1.HostRecord{Status: v1alpha1.HostRecordStatus{Wanted: wanted}}
+	obs := &observation{
+		machine: &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{UID: "m"}, Status: v1alpha1.MachineStatus{Attempt: 1}},
+		host:    &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{UID: "h"}}, record: record,
+		facts: lifecycle.Facts{Now: now, Host: &lifecycle.Host{Record: &lifecycle.HostRecord{Status: record.Status}}},
+	}
+	obs.facts.Machine = machineFacts(obs.machine)
+	for age, isKnown := range map[time.Duration]bool{0: true, time.Second: true, 2 * time.Second: false} {
+		var cache ClaimCache
+		cache.claims.Store(types.UID("m"), observedClaim{lifecycle.Secret{Found: true}, installationOf(obs), now.Add(-age)})
+		if _, got := cache.get(obs); got != isKnown {
+			t.Errorf("what was read %v ago, of which an agent asked a second ago: known %v, want %v", age, got, isKnown)
 		}
 	}
 }

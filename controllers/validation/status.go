@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -16,7 +18,9 @@ import (
 func (r *Reconciler) writeVerdict(ctx context.Context, m *v1alpha1.Machine, d verdict.Decision) (reconcile.Result, error) {
 	after := m.DeepCopy()
 	after.Status.Verdict, after.Status.Gate = &d.Verdict, d.PlacedGate
-	step.SetCondition(&after.Status.Conditions, m.Generation, r.Clock.Now(), v1alpha1.ConditionValidated, d.Status, d.Reason, d.Message)
+	if !isWritten(m.Status, d) {
+		step.SetCondition(&after.Status.Conditions, m.Generation, r.Clock.Now(), v1alpha1.ConditionValidated, d.Status, d.Reason, d.Message)
+	}
 	outcome := step.Done()
 	if d.RequeueAfter > 0 {
 		outcome = step.Wait(d.Reason, d.RequeueAfter)
@@ -26,6 +30,13 @@ func (r *Reconciler) writeVerdict(ctx context.Context, m *v1alpha1.Machine, d ve
 		verdicts.WithLabelValues(string(d.Verdict.Result)).Inc()
 	}
 	return result, err
+}
+
+// isWritten reports whether the status says the same already, of whatever generation: the spec of a Machine that is to be rolled names another revision, and
+// what is judged is the one that it has. Without it the validation writes at the same time as what begins the roll.
+func isWritten(s v1alpha1.MachineStatus, d verdict.Decision) bool {
+	is := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionValidated)
+	return is != nil && is.Status == d.Status && is.Reason == d.Reason && is.Message == d.Message && equality.Semantic.DeepEqual(s.Verdict, &d.Verdict)
 }
 
 // writeUnjudgedReason writes to the condition Validated why the node cannot be judged and, if others remove its gate meanwhile, that.

@@ -27,6 +27,10 @@ const imageBytes = 20 << 20
 // working is how often a host is polled that is worked on. It is rarer than by default, so that what a Machine costs depends little on how fast the servers are.
 const working = 10 * time.Second
 
+// selfTest is how long a server's self-test takes: longer than the manager needs to write that it is on. Without it both write at once, and how often one of
+// them is refused depends on the machine.
+const selfTest = 2 * time.Second
+
 // limit is how long one step may take on a busy machine.
 const limit = 10 * time.Minute
 
@@ -58,7 +62,7 @@ type life struct {
 // measureLife drives so many servers through a life, and returns what it cost.
 func measureLife(ctx context.Context, dir, provider string, servers int, progress io.Writer) (l *life, err error) {
 	l = &life{ledger: Ledger{}, Fleet: fleet.New(fleet.Options{
-		Dir: dir, Provider: provider, Servers: servers, Classes: classes, Tenants: clusters, Sharing: true, ImageBytes: imageBytes, Timeout: limit, Working: working, Progress: progress,
+		Dir: dir, Provider: provider, Servers: servers, Classes: classes, Tenants: clusters, Sharing: true, ImageBytes: imageBytes, Timeout: limit, Working: working, SelfTest: selfTest, Progress: progress,
 	})}
 	l.Env.ProgramDir = "../../bin"
 	defer func() { err = errors.Join(err, l.Stop(), l.Env.RemoveAllButLogs()) }()

@@ -54,6 +54,8 @@ type Options struct {
 	Timeout time.Duration
 	// Working is how often the manager polls a host that is worked on; 0: its default.
 	Working time.Duration
+	// SelfTest is how long a server's self-test takes before it boots.
+	SelfTest time.Duration
 	// TenantQPS is the manager's limit of requests a second to one tenant; 0: its default.
 	TenantQPS int
 	// Profile keeps CPU profiles of manager and rack in Dir.

@@ -35,6 +35,8 @@ type rackSpec struct {
 	// Boot is the address of the boot service, and Namespace the namespace of the hosts.
 	Boot      string `json:"boot"`
 	Namespace string `json:"namespace"`
+	// SelfTest is how long a server's self-test takes.
+	SelfTest time.Duration `json:"selfTest,omitempty"`
 	// Profile is the file for a CPU profile of the rack; empty means none.
 	Profile string `json:"profile,omitempty"`
 }
@@ -49,8 +51,10 @@ type rackReady struct {
 	Images string `json:"images"`
 }
 
-// noDelays makes servers act at once, so that only work is measured.
-var noDelays = rack.Timing{PowerOn: time.Millisecond, PowerOff: time.Millisecond, NetworkTimeout: time.Second}
+// timing makes servers act at once but for their self-test, so that only work is measured.
+func timing(selfTest time.Duration) rack.Timing {
+	return rack.Timing{PowerOn: time.Millisecond, PowerOff: time.Millisecond, POST: selfTest, NetworkTimeout: time.Second}
+}
 
 // ServeRack runs the rack and answers requests until the input ends.
 func ServeRack(ctx context.Context, in io.Reader, out io.Writer) (err error) {
@@ -68,7 +72,7 @@ func ServeRack(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	r, err := rack.New(rack.Options{Dir: spec.Disks, Servers: servers, BootURL: "http://" + spec.Boot, Timing: noDelays})
+	r, err := rack.New(rack.Options{Dir: spec.Disks, Servers: servers, BootURL: "http://" + spec.Boot, Timing: timing(spec.SelfTest)})
 	if err != nil {
 		return err
 	}
@@ -206,7 +210,7 @@ const rackGrace = time.Minute
 // this process.
 func startRack(o Options, boot string) (*RackProcess, error) {
 	spec := rackSpec{
-		Servers: o.Servers, Classes: o.Classes, Disks: filepath.Join(o.Dir, "disks"), Images: filepath.Join(o.Dir, "images"), Boot: boot, Namespace: HostNamespace,
+		Servers: o.Servers, Classes: o.Classes, Disks: filepath.Join(o.Dir, "disks"), Images: filepath.Join(o.Dir, "images"), Boot: boot, Namespace: HostNamespace, SelfTest: o.SelfTest,
 	}
 	if o.Profile {
 		spec.Profile = filepath.Join(o.Dir, "rack.cpu")

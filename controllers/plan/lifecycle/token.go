@@ -39,6 +39,14 @@ func hasAskedForConfigDrive(w *v1alpha1.WantedAttempt, a *v1alpha1.HostAttempt) 
 	return documentsAskedAt(w, a) != nil
 }
 
+// DocumentsAskedAt returns when the documents of the installation under way were first asked for; zero: nobody has.
+func (f Facts) DocumentsAskedAt() time.Time {
+	if at := documentsAskedAt(f.currentAttempt()); at != nil {
+		return at.Time
+	}
+	return time.Time{}
+}
+
 // documentsAskedAt returns when an agent asked for the documents of the attempt, or its installer needed them to begin; nil: that is not known.
 func documentsAskedAt(w *v1alpha1.WantedAttempt, a *v1alpha1.HostAttempt) *metav1.MicroTime {
 	switch {
