@@ -73,6 +73,28 @@ func Conflicts(ctx context.Context, reader client.Reader, host sameserver.Host) 
 	return sameserver.Conflicts(host, others), nil
 }
 
+// ConflictsOfAll returns the other hosts that are the same server for each host that has some, by its namespace/name. For all hosts it is much cheaper than
+// Conflicts for each.
+func ConflictsOfAll(ctx context.Context, reader client.Reader) (map[string][]sameserver.Conflict, error) {
+	var hosts metal3.BareMetalHostList
+	if err := reader.List(ctx, &hosts, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list BareMetalHosts: %w", err)
+	}
+	var records v1alpha1.HostRecordList
+	if err := reader.List(ctx, &records, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list HostRecords: %w", err)
+	}
+	recorded := make(map[types.NamespacedName]*v1alpha1.HostRecord, len(records.Items))
+	for i := range records.Items {
+		recorded[client.ObjectKeyFromObject(&records.Items[i])] = &records.Items[i]
+	}
+	all := make([]sameserver.Host, len(hosts.Items))
+	for i := range hosts.Items {
+		all[i] = sameserver.HostOf(&hosts.Items[i], recorded[client.ObjectKeyFromObject(&hosts.Items[i])])
+	}
+	return sameserver.ConflictsOfAll(all), nil
+}
+
 // read returns what BareMetalHost and HostRecord of that name say about the server.
 func read(ctx context.Context, reader client.Reader, key types.NamespacedName) (sameserver.Host, error) {
 	host, record := &metal3.BareMetalHost{}, &v1alpha1.HostRecord{}

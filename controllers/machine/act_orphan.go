@@ -29,7 +29,7 @@ const oneHostDelay = 30 * time.Second
 // is none.
 func (r *Reconciler) settleClaims(ctx context.Context, key types.NamespacedName, uid types.UID) (lifecycle.OrphanActionKind, error) {
 	hosts := &metal3.BareMetalHostList{}
-	if err := r.Client.List(ctx, hosts, client.MatchingFields{indexConsumerName: key.String()}); err != nil {
+	if err := r.Client.List(ctx, hosts, client.MatchingFields{indexConsumerName: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("list the Machine's hosts: %w", err)
 	}
 	waits := lifecycle.LeaveClaim

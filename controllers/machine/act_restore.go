@@ -26,14 +26,14 @@ const restoreDelay = 10 * time.Second
 // lifecycle.PlanRestore decides: at most one write. It reports whether the reconcile ends with the outcome.
 func (r *Reconciler) settleRestored(ctx context.Context, machine *v1alpha1.Machine) (bool, reconcile.Result, error) {
 	hosts := &metal3.BareMetalHostList{}
-	if err := r.Client.List(ctx, hosts, client.MatchingFields{indexConsumerName: client.ObjectKeyFromObject(machine).String()}); err != nil {
+	if err := r.Client.List(ctx, hosts, client.MatchingFields{indexConsumerName: client.ObjectKeyFromObject(machine).String()}, client.UnsafeDisableDeepCopy); err != nil {
 		return ended(step.Retry(fmt.Errorf("list the Machine's hosts: %w", err)))
 	}
 	for i := range hosts.Items {
 		if machine.UID == "" || !v1alpha1.IsRestored(&hosts.Items[i]) {
 			continue
 		}
-		obs, claim, err := r.observeRestored(ctx, machine, hosts.Items, i)
+		obs, claim, err := r.observeRestored(ctx, machine, hosts.DeepCopy().Items, i)
 		if err != nil {
 			return ended(step.Retry(fmt.Errorf("observe restored host %s: %w", hosts.Items[i].Name, err)))
 		}

@@ -59,6 +59,8 @@ type Reconciler struct {
 	Workers int
 
 	tokens    tokenCache
+	hosts     hostLists
+	renders   renderCache
 	deletions tenantaccess.Deletions
 	shares    tenantaccess.Shares
 }

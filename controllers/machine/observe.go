@@ -342,7 +342,7 @@ func canHaveNode(phase v1alpha1.MachinePhase) bool {
 // cannot be rendered. For the next revision it also reads the Secrets that the documents need: a host must not be drained for a
 // revision that cannot be installed.
 func (r *Reconciler) observeDocumentProblems(ctx context.Context, obs *observation) error {
-	plan := obs.observeDocumentProblem(obs.next, &obs.facts.NextRevision)
+	plan := r.observeDocumentProblem(obs, obs.next, &obs.facts.NextRevision)
 	if obs.facts.NextRevision.Name != "" && obs.facts.NextRevision.Problem == "" && obs.host != nil {
 		_, err := documents.Secrets(ctx, r.APIReader, obs.host.Namespace, plan)
 		if err == nil {
@@ -361,19 +361,17 @@ func (r *Reconciler) observeDocumentProblems(ctx context.Context, obs *observati
 		if s := obs.facts.Secret; s.Found && s.Attempt == obs.machine.Status.Attempt {
 			break // the documents of this attempt are in the claim Secret already: rendering them again cannot find another problem
 		}
-		obs.observeDocumentProblem(obs.current, &obs.facts.Revision)
+		r.observeDocumentProblem(obs, obs.current, &obs.facts.Revision)
 	}
 	return nil
 }
 
 // observeDocumentProblem renders the documents of a revision without their secrets, reports a failure in f, and returns the plan.
-func (obs *observation) observeDocumentProblem(objects revisionObjects, f *lifecycle.Revision) v1alpha1.NodePlan {
+func (r *Reconciler) observeDocumentProblem(obs *observation, objects revisionObjects, f *lifecycle.Revision) v1alpha1.NodePlan {
 	if f.Problem != "" || objects.rendering == nil {
 		return v1alpha1.NodePlan{}
 	}
-	if _, err := obs.documents(objects).Render(nil, cloudinit.Secrets{}); err != nil {
-		f.Problem = err.Error()
-	}
+	f.Problem = r.renders.problem(obs.documents(objects), objects.rendering)
 	return objects.rendering.Spec.Plan
 }
 

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -49,27 +48,6 @@ func (r *Reconciler) observeHost(ctx context.Context, obs *observation) error {
 	return r.observeSecret(ctx, obs)
 }
 
-// claimProblem returns why the host that the Machine has chosen cannot be claimed now; empty: it can.
-func (r *Reconciler) claimProblem(ctx context.Context, obs *observation, consumer lifecycle.Consumer) (string, error) {
-	request := obs.placementRequest()
-	request.HostName = obs.host.Name
-	candidate := placement.HostFacts{Host: obs.host, Record: obs.record}
-	if err := r.compareServer(ctx, &candidate); err != nil {
-		return "", err
-	}
-	if d := placement.Choose(request, []placement.HostFacts{candidate}); d.Host == "" {
-		return d.Message, nil
-	}
-	if consumer != lifecycle.ConsumerNone {
-		return "", nil
-	}
-	limits, refusal, err := r.quotaProblem(ctx, r.Client, obs)
-	if err != nil || limits == nil {
-		return "", err
-	}
-	return cmp.Or(refusal, "its reservation in the NodeQuota has ended"), nil
-}
-
 // hostKey returns the name of the Machine's host: that in the status, or one whose consumerRef the Machine wrote before it
 // could write its status.
 func (r *Reconciler) hostKey(ctx context.Context, obs *observation) (types.NamespacedName, error) {
@@ -77,7 +55,7 @@ func (r *Reconciler) hostKey(ctx context.Context, obs *observation) (types.Names
 		return types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, nil
 	}
 	hosts := &metal3.BareMetalHostList{}
-	if err := r.Client.List(ctx, hosts, client.MatchingFields{indexConsumerUID: string(obs.machine.ClaimUID())}); err != nil {
+	if err := r.Client.List(ctx, hosts, client.MatchingFields{indexConsumerUID: string(obs.machine.ClaimUID())}, client.UnsafeDisableDeepCopy); err != nil {
 		return types.NamespacedName{}, fmt.Errorf("list the Machine's hosts: %w", err)
 	}
 	if len(hosts.Items) == 0 {
@@ -174,76 +152,6 @@ func (r *Reconciler) readHostRecord(ctx context.Context, reader client.Reader, h
 	return read(ctx, reader, client.ObjectKeyFromObject(host), &v1alpha1.HostRecord{})
 }
 
-// chooseHost lets the placement choose a host where the Machine could claim one now.
-func (r *Reconciler) chooseHost(ctx context.Context, obs *observation) error {
-	if obs.nodeType == nil || obs.provider == nil || obs.facts.Machine.Deleting {
-		return nil
-	}
-	orphan, err := r.orphanOf(ctx, obs.machine)
-	if err != nil {
-		return err
-	}
-	if orphan != "" {
-		obs.facts.Placement = lifecycle.OrphanPlacement(orphan)
-		return nil
-	}
-	namespace := client.InNamespace(obs.provider.Spec.HostNamespace)
-	hosts, records := &metal3.BareMetalHostList{}, &v1alpha1.HostRecordList{}
-	if err := r.Client.List(ctx, hosts, namespace, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list hosts: %w", err)
-	}
-	if err := r.Client.List(ctx, records, namespace, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list HostRecords: %w", err)
-	}
-	d, err := r.chooseServer(ctx, obs.placementRequest(), placement.Pair(hosts.Items, records.Items))
-	if err != nil {
-		return err
-	}
-	obs.facts.Placement = lifecycle.Placement{Reason: d.Reason, Message: d.Message}
-	if d.Host == "" {
-		return nil
-	}
-	obs.facts.Placement, err = r.placeInQuota(ctx, obs, types.NamespacedName{Namespace: obs.provider.Spec.HostNamespace, Name: d.Host})
-	return err
-}
-
-// orphanOf returns the name of a host that an earlier Machine of the same name has; empty: there is none.
-func (r *Reconciler) orphanOf(ctx context.Context, m *v1alpha1.Machine) (string, error) {
-	hosts := &metal3.BareMetalHostList{}
-	if err := r.Client.List(ctx, hosts, client.MatchingFields{indexConsumerName: client.ObjectKeyFromObject(m).String()}); err != nil {
-		return "", fmt.Errorf("list the hosts of earlier Machines: %w", err)
-	}
-	for i := range hosts.Items {
-		if h := &hosts.Items[i]; h.Spec.ConsumerRef.UID != m.ClaimUID() {
-			return h.Namespace + "/" + h.Name, nil
-		}
-	}
-	return "", nil
-}
-
-// chooseServer chooses a host that is a server of its own. Only the hosts whose result depends on it are compared with those of other
-// namespaces, and the choice is made again when that finds a second host of a server.
-func (r *Reconciler) chooseServer(ctx context.Context, request placement.Request, hosts []placement.HostFacts) (placement.Decision, error) {
-	compared := map[string]bool{}
-	for {
-		d, isFinal := placement.Choose(request, hosts), true
-		must := d.ServersToCompare()
-		for i := range hosts {
-			if name := hosts[i].Host.Name; compared[name] || !must[name] {
-				continue
-			}
-			if err := r.compareServer(ctx, &hosts[i]); err != nil {
-				return d, err
-			}
-			compared[hosts[i].Host.Name] = true
-			isFinal = isFinal && hosts[i].SameServer == ""
-		}
-		if isFinal {
-			return d, nil
-		}
-	}
-}
-
 // reportSameServer gives a host without a HostRecord the error that its own controller does not report: another host is the same server.
 func (r *Reconciler) reportSameServer(ctx context.Context, obs *observation, facts *lifecycle.Host) error {
 	if obs.record != nil || facts.Consumer != lifecycle.ConsumerMine {
@@ -257,28 +165,9 @@ func (r *Reconciler) reportSameServer(ctx context.Context, obs *observation, fac
 	return nil
 }
 
-// compareServer sets SameServer of the facts if another host is the same server.
-func (r *Reconciler) compareServer(ctx context.Context, facts *placement.HostFacts) error {
-	conflicts, err := hostindex.Conflicts(ctx, r.Client, sameserver.HostOf(facts.Host, facts.Record))
-	facts.SameServer = sameserver.Describe(conflicts)
-	return err
-}
-
 // needsClusterUID reports whether the host is a metal3 one and says that the Machine's tenant has it, and not which cluster that is.
 func (obs *observation) needsClusterUID() bool {
 	return obs.provider != nil && obs.provider.Spec.Metal3 != nil && placement.NeedsClusterUID(obs.host, tenantKey(obs.machine).String(), obs.facts.Tenant.ClusterUID)
-}
-
-// placementRequest returns what the placement chooses a host by.
-func (obs *observation) placementRequest() placement.Request {
-	request := placement.Request{
-		MachineUID: obs.machine.ClaimUID(), NodeType: obs.nodeType.Spec,
-		HostName: obs.machine.Spec.HostName, Tenant: tenantKey(obs.machine).String(), TenantClusterUID: obs.facts.Tenant.ClusterUID, Provider: obs.provider.Spec,
-	}
-	if obs.tenant != nil {
-		request.TenantCreated = obs.tenant.CreationTimestamp.Time
-	}
-	return request
 }
 
 // consumerOf returns whether the host's consumerRef names the Machine of that uid, something else, or nothing.

@@ -161,6 +161,7 @@ func (r *Reconciler) hostToMachines(ctx context.Context, o client.Object) []reco
 		return requests
 	}
 	if s := host.Status.Provisioning.State; (s == metal3.StateAvailable || s == metal3.StateReady) && host.Spec.Image == nil {
+		r.hosts.forget(host.Namespace)
 		requests = append(requests, r.requestsFor(ctx, client.MatchingFields{indexWaiting: "true"})...)
 	}
 	return requests
@@ -178,6 +179,7 @@ func (r *Reconciler) hostRecordToMachines(ctx context.Context, o client.Object) 
 	}
 	requests := r.requestsFor(ctx, client.MatchingFields{indexHost: record.Namespace + "/" + record.Name})
 	if len(requests) == 0 && !record.Status.Wanted.IsOpen() {
+		r.hosts.forget(record.Namespace)
 		return r.requestsFor(ctx, client.MatchingFields{indexWaiting: "true"})
 	}
 	return requests
@@ -221,7 +223,7 @@ func (r *Reconciler) nodeToMachine(tenant types.NamespacedName, node *corev1.Nod
 // requestsFor returns a request for each Machine that the options select.
 func (r *Reconciler) requestsFor(ctx context.Context, which ...client.ListOption) []reconcile.Request {
 	list := &v1alpha1.MachineList{}
-	if err := r.Client.List(ctx, list, which...); err != nil {
+	if err := r.Client.List(ctx, list, append(which, client.UnsafeDisableDeepCopy)...); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing Machines")
 		return nil
 	}

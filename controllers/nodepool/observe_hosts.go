@@ -37,15 +37,12 @@ func (r *Reconciler) countHosts(ctx context.Context, obs *observation) error {
 	if obs.tenant != nil {
 		request.TenantClusterUID, request.TenantCreated = obs.tenant.Status.ClusterUID, obs.tenant.CreationTimestamp.Time
 	}
+	conflicts, err := hostindex.ConflictsOfAll(ctx, r.Client)
+	if err != nil {
+		return err
+	}
 	for i := range facts {
-		if placement.CountFree(request, facts[i:i+1]) == 0 {
-			continue
-		}
-		conflicts, err := hostindex.Conflicts(ctx, r.Client, sameserver.HostOf(facts[i].Host, facts[i].Record))
-		if err != nil {
-			return err
-		}
-		facts[i].SameServer = sameserver.Describe(conflicts)
+		facts[i].SameServer = sameserver.Describe(conflicts[provider.Spec.HostNamespace+"/"+facts[i].Host.Name])
 	}
 	obs.hosts, obs.free = placement.Count(request, facts), placement.CountFree(request, facts)
 	obs.claimants, obs.areHostsCounted = claimants(obs.pool.Namespace, facts), true

@@ -112,13 +112,13 @@ func (r *Reconciler) hosts(ctx context.Context, namespace string) ([]placement.H
 	if err := r.Client.List(ctx, &records, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list HostRecords: %w", err)
 	}
+	conflicts, err := hostindex.ConflictsOfAll(ctx, r.Client)
+	if err != nil {
+		return nil, err
+	}
 	facts := placement.Pair(hosts.Items, records.Items)
 	for i := range facts {
-		conflicts, err := hostindex.Conflicts(ctx, r.Client, sameserver.HostOf(facts[i].Host, facts[i].Record))
-		if err != nil {
-			return nil, err
-		}
-		facts[i].SameServer = sameserver.Describe(conflicts)
+		facts[i].SameServer = sameserver.Describe(conflicts[namespace+"/"+facts[i].Host.Name])
 	}
 	return facts, nil
 }

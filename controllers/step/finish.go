@@ -65,10 +65,11 @@ func writeStatus(ctx context.Context, c client.Client, before, after client.Obje
 
 // statusPatch returns the merge patch from the status of before to that of after, and nil if they are equal.
 func statusPatch(before, after client.Object) ([]byte, error) {
-	if equality.Semantic.DeepEqual(before, after) { // most often, and it costs a tenth of what follows
+	was, is := onlyStatus(before), onlyStatus(after)
+	if equality.Semantic.DeepEqual(was, is) { // most often, and it costs a tenth of what follows
 		return nil, nil
 	}
-	patch, err := client.MergeFrom(before).Data(after)
+	patch, err := client.MergeFrom(was).Data(is)
 	if err != nil {
 		return nil, fmt.Errorf("compare: %w", err)
 	}
@@ -83,6 +84,14 @@ func statusPatch(before, after client.Object) ([]byte, error) {
 	// With the resourceVersion an object that was deleted and created again under the same name is not changed.
 	lock := map[string]string{"resourceVersion": after.GetResourceVersion()}
 	return json.Marshal(map[string]any{"metadata": lock, "status": status})
+}
+
+// onlyStatus returns an object that has nothing but the status of the other one, so that the rest is not compared.
+func onlyStatus(o client.Object) client.Object {
+	from := reflect.ValueOf(o).Elem()
+	out := reflect.New(from.Type())
+	out.Elem().FieldByName("Status").Set(from.FieldByName("Status"))
+	return out.Interface().(client.Object)
 }
 
 // IsConflict tells whether err is a conflict and is joined with no other error.

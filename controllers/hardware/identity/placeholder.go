@@ -2,6 +2,7 @@ package identity
 
 import (
 	"encoding/hex"
+	"net"
 	"slices"
 	"strings"
 	"unicode"
@@ -113,17 +114,22 @@ func IsInterfaceAddress(mac []byte) bool {
 // MAC returns an Ethernet address in lower case with colons. It returns nothing for an address that identifies no server: one that
 // software has assigned (locally administered), as host interfaces to BMCs have, a group address, and zeros.
 func MAC(text string) string {
-	digits := strings.NewReplacer(":", "", "-", "", ".", "").Replace(strings.TrimSpace(text))
-	mac, err := hex.DecodeString(digits)
+	digits := make([]byte, 0, 2*macBytes)
+	for _, c := range []byte(strings.TrimSpace(text)) {
+		switch {
+		case c == ':' || c == '-' || c == '.':
+		case len(digits) == 2*macBytes:
+			return ""
+		default:
+			digits = append(digits, c)
+		}
+	}
+	var mac [macBytes]byte
 	const locallyAdministered = 2
-	if err != nil || !IsInterfaceAddress(mac) || mac[0]&locallyAdministered != 0 {
+	if n, err := hex.Decode(mac[:], digits); err != nil || !IsInterfaceAddress(mac[:n]) || mac[0]&locallyAdministered != 0 {
 		return ""
 	}
-	parts := make([]string, macBytes)
-	for i := range mac {
-		parts[i] = hex.EncodeToString(mac[i : i+1])
-	}
-	return strings.Join(parts, ":")
+	return net.HardwareAddr(mac[:]).String()
 }
 
 const (

@@ -194,8 +194,10 @@ func (s *Store) ConfigDrive(ctx context.Context, hostUID string, attempt int64) 
 		return hardware.ConfigDrive{}, err
 	}
 	// The references must be current, or an agent could get the secrets of another Machine. So they are read from the API server.
-	if err := s.APIReader.Get(ctx, client.ObjectKeyFromObject(host), host); err != nil {
-		return hardware.ConfigDrive{}, apiError(op, host.Name, err)
+	key, name := client.ObjectKeyFromObject(host), host.Name
+	host = &metal3.BareMetalHost{}
+	if err := s.APIReader.Get(ctx, key, host); err != nil {
+		return hardware.ConfigDrive{}, apiError(op, name, err)
 	}
 	if err := installationProblem(host, record, attempt); err != nil {
 		return hardware.ConfigDrive{}, err
@@ -313,9 +315,10 @@ func documentIn(secret *corev1.Secret, host *metal3.BareMetalHost, key string) (
 	return nil, hardware.Errorf(hardware.Invalid, opConfigDrive, host.Namespace+"/"+host.Name, "Secret %s has no key %s", secret.Name, key)
 }
 
+// listHosts returns hosts as the cache has them, which must not be changed.
 func (s *Store) listHosts(ctx context.Context, op, index, value string) ([]metal3.BareMetalHost, error) {
 	var list metal3.BareMetalHostList
-	if err := s.Client.List(ctx, &list, client.MatchingFields{index: value}); err != nil {
+	if err := s.Client.List(ctx, &list, client.MatchingFields{index: value}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, apiError(op, value, err)
 	}
 	return list.Items, nil
@@ -323,7 +326,7 @@ func (s *Store) listHosts(ctx context.Context, op, index, value string) ([]metal
 
 func (s *Store) readRecord(ctx context.Context, reader client.Reader, op string, host *metal3.BareMetalHost) (*v1alpha1.HostRecord, error) {
 	record := &v1alpha1.HostRecord{}
-	if err := reader.Get(ctx, client.ObjectKeyFromObject(host), record); err != nil {
+	if err := reader.Get(ctx, client.ObjectKeyFromObject(host), record, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, apiError(op, host.Namespace+"/"+host.Name, err)
 	}
 	for _, owner := range record.OwnerReferences {
@@ -334,6 +337,7 @@ func (s *Store) readRecord(ctx context.Context, reader client.Reader, op string,
 	return nil, storeError(hardware.NotFound, op, host.Namespace+"/"+host.Name, "its HostRecord is of an earlier host of that name")
 }
 
+// readByUID returns a host as the cache has it, which must not be changed, and its record, likewise where the reader is the cache.
 func (s *Store) readByUID(ctx context.Context, reader client.Reader, op, uid string) (*metal3.BareMetalHost, *v1alpha1.HostRecord, error) {
 	hosts, err := s.listHosts(ctx, op, indexUID, uid)
 	if err != nil {
@@ -342,12 +346,11 @@ func (s *Store) readByUID(ctx context.Context, reader client.Reader, op, uid str
 	if len(hosts) != 1 {
 		return nil, nil, storeError(hardware.NotFound, op, uid, "no host has this uid")
 	}
-	host := hosts[0].DeepCopy()
-	record, err := s.readRecord(ctx, reader, op, host)
+	record, err := s.readRecord(ctx, reader, op, &hosts[0])
 	if err != nil {
 		return nil, nil, err
 	}
-	return host, record, nil
+	return &hosts[0], record, nil
 }
 
 // storeError returns an error about a HostRecord that cannot be read or written.

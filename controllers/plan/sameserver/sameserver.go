@@ -61,17 +61,16 @@ func (h Host) WithInventory(found *v1alpha1.HostInventory) Host {
 // FullName returns namespace/name.
 func (h Host) FullName() string { return h.Namespace + "/" + h.Name }
 
-// Keys returns one text for each thing that is known about the server. Two hosts that are one server have a key in common.
+// Keys returns one text for each thing that is known about the server, sorted. Two hosts that are one server have a key in common.
 func (h Host) Keys() []string {
-	var keys []string
-	for prefix, value := range map[string]string{
-		"bmc=": bmcOf(h.BMCAddress).endpoint, "mac=": identity.MAC(h.BootMAC), "serial=": h.serial(), "uuid=": identity.SystemUUID(h.AgentUUID),
+	keys := make([]string, 0, 4)
+	for _, known := range [...]struct{ prefix, value string }{
+		{"bmc=", bmcOf(h.BMCAddress).endpoint}, {"mac=", identity.MAC(h.BootMAC)}, {"serial=", h.serial()}, {"uuid=", identity.SystemUUID(h.AgentUUID)},
 	} {
-		if value != "" {
-			keys = append(keys, prefix+value)
+		if known.value != "" {
+			keys = append(keys, known.prefix+known.value)
 		}
 	}
-	slices.Sort(keys)
 	return keys
 }
 
@@ -164,16 +163,20 @@ func Conflicts(host Host, others []Host) []Conflict {
 
 // ConflictsOfAll returns the conflicts of each host, by its namespace/name. It compares only hosts that have a key in common.
 func ConflictsOfAll(hosts []Host) map[string][]Conflict {
-	withKey := map[string][]Host{}
-	for _, h := range hosts {
-		for _, key := range h.Keys() {
+	withKey, keys := map[string][]Host{}, make([][]string, len(hosts))
+	for i, h := range hosts {
+		keys[i] = h.Keys()
+		for _, key := range keys[i] {
 			withKey[key] = append(withKey[key], h)
 		}
 	}
 	out := map[string][]Conflict{}
-	for _, h := range hosts {
+	for i, h := range hosts {
 		var candidates []Host
-		for _, key := range h.Keys() {
+		for _, key := range keys[i] {
+			if len(withKey[key]) == 1 {
+				continue // its own
+			}
 			for _, other := range withKey[key] {
 				if !slices.Contains(candidates, other) {
 					candidates = append(candidates, other)
