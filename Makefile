@@ -143,8 +143,8 @@ e2e: programs boot node-image ## Install a virtual server with real firmware by 
 	@INGOT_REQUIRE=all go test -count=1 -v -timeout 60m ./test/vm $(ARGS)
 
 .PHONY: unit
-unit: $(BIN)/gotestsum ## Run the tests of packages that start no control plane: the suite for every save.
-	@$(BIN)/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary=output -- -vet=off -short -count=1 \
+unit: $(BIN)/gotestsum ## Run the tests of packages that start no control plane, where something has changed: the suite for every save.
+	@$(BIN)/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary=output -- -vet=off -short \
 		$$(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep -v ' .*ingot/test/\(management\|cluster\)' | cut -d' ' -f1)
 
 .PHONY: mutants

@@ -144,11 +144,11 @@ func (s *secretCache) forget(key types.NamespacedName) {
 	delete(s.known, key)
 }
 
-// readSecret returns a Secret from the cache if it was read within the last tenth of Timeouts.IdleInterval, and otherwise from the API
-// server.
+// readSecret returns a Secret from the cache if it was read within the last half of Timeouts.IdleInterval, and otherwise from the API
+// server: a host that is at rest reads its own each time.
 func (r *Reconciler) readSecret(ctx context.Context, key types.NamespacedName) (cachedSecret, error) {
 	read := cachedSecret{at: r.Clock.Now()}
-	if kept := r.secrets.get(key, read.at, r.Timeouts.IdleInterval/10); kept.secret != nil {
+	if kept := r.secrets.get(key, read.at, r.Timeouts.IdleInterval/2); kept.secret != nil {
 		return kept, nil
 	}
 	read.secret = &corev1.Secret{}

@@ -145,7 +145,7 @@ func (l hostList) isFresh(now time.Time) bool {
 	return age >= 0 && age < time.Duration(len(l.hosts))*time.Millisecond
 }
 
-// read returns the hosts of the namespace with their records, from the cache or from memory.
+// read returns the hosts of the namespace with their records, and which of them other Machines are about to claim, from the cache or from memory.
 func (l *hostLists) read(ctx context.Context, reader client.Reader, namespace string, now time.Time) ([]placement.HostFacts, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -162,7 +162,18 @@ func (l *hostLists) read(ctx context.Context, reader client.Reader, namespace st
 	if l.lists == nil {
 		l.lists = map[string]hostList{}
 	}
+	claiming := &v1alpha1.MachineList{}
+	if err := reader.List(ctx, claiming, client.MatchingFields{indexClaiming: namespace}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the Machines that claim hosts: %w", err)
+	}
+	wanted := make(map[string]bool, len(claiming.Items))
+	for i := range claiming.Items {
+		wanted[claiming.Items[i].Status.HostRef.Name] = true
+	}
 	paired := placement.Pair(hosts.Items, records.Items)
+	for i := range paired {
+		paired[i].IsWanted = wanted[paired[i].Host.Name]
+	}
 	l.lists[namespace] = hostList{paired, now}
 	return slices.Clone(paired), nil
 }

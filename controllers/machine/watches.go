@@ -30,6 +30,7 @@ const (
 	indexHost         = "machine.host"
 	indexWaiting      = "machine.waiting"
 	indexAsking       = "machine.asking"
+	indexClaiming     = "machine.claiming"
 )
 
 func (r *Reconciler) addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
@@ -46,6 +47,7 @@ func (r *Reconciler) addIndexes(ctx context.Context, indexer client.FieldIndexer
 		{machine, indexHost, indexMachineBy(claimedHost)},
 		{machine, indexWaiting, indexMachineBy(waitingValue)},
 		{machine, indexAsking, indexMachineBy(askingValue)},
+		{machine, indexClaiming, indexMachineBy(claimingNamespace)},
 	} {
 		if err := indexer.IndexField(ctx, index.object, index.field, index.value); err != nil {
 			return fmt.Errorf("machine controller: index %s: %w", index.field, err)
@@ -82,6 +84,14 @@ func claimedHost(m *v1alpha1.Machine) string {
 		return ""
 	}
 	return m.Status.HostRef.Namespace + "/" + m.Status.HostRef.Name
+}
+
+// claimingNamespace returns the namespace of the host that the Machine is about to claim; empty: it claims none.
+func claimingNamespace(m *v1alpha1.Machine) string {
+	if m.Status.HostRef == nil || m.Status.Phase != v1alpha1.MachineClaiming {
+		return ""
+	}
+	return m.Status.HostRef.Namespace
 }
 
 // waitingValue returns the value of the index for a Machine that waits for a host, and an empty string for another.

@@ -168,7 +168,22 @@ func (p *planner) callInstaller() result {
 		action.GPUs, action.Requirements = inventory.RequiredGPUs(w.GPUs), inventory.Requirements(w.Hardware, w.Image)
 		action.PreviousRootDisk, action.AcceptedRootDisk = inventory.HardwareDisk(w.PreviousRootDisk), w.AcceptedRootDisk
 	}
-	return actionResult(action, p.Timeouts.PollInterval)
+	return actionResult(action, p.pollInterval())
+}
+
+// stepParts is how often in the time that a step has taken its server is looked at.
+const stepParts = 4
+
+// pollInterval returns how long the attempt is left alone: a quarter of the time that its step has taken, so that what takes minutes is asked about rarely and
+// found to have ended hardly later. The agent's own reports come at once. Without it: a thousand servers are in their self-test for minutes, and five hundred
+// BMCs are asked each second whether they still have power.
+func (p *planner) pollInterval() time.Duration {
+	shortest := p.Timeouts.PollInterval
+	a := p.d.Record.Progress()
+	if a == nil || a.StepAt.IsZero() {
+		return shortest
+	}
+	return min(max(shortest, p.Now.Sub(a.StepAt.Time)/stepParts), queuePollIntervals*shortest)
 }
 
 // begin writes the intent to make an attempt into the record. For an installation it also records the tenant and removes the proof of the

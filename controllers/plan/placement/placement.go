@@ -60,6 +60,8 @@ type HostFacts struct {
 	Record *v1alpha1.HostRecord
 	// SameServer names another host that is the same server, as sameserver.Describe does. It is empty when none is known.
 	SameServer string
+	// IsWanted is true when another Machine has chosen it and is about to claim it. It is chosen where no other host is free: that Machine may give up.
+	IsWanted bool
 }
 
 // Evaluation is the result for one host.
@@ -116,6 +118,7 @@ func Pair(hosts []metal3.BareMetalHost, records []v1alpha1.HostRecord) []HostFac
 func Choose(request Request, hosts []HostFacts) Decision {
 	var decision Decision
 	var best uint64
+	var isBestWanted bool
 	request.selector = compileSelector(request.NodeType.HostSelector)
 	for _, facts := range sortedByName(hosts) {
 		name := facts.Host.Name
@@ -124,8 +127,9 @@ func Choose(request Request, hosts []HostFacts) Decision {
 		}
 		result := evaluate(request, facts)
 		if result.Reason == Free {
-			if s := score(request.MachineUID, name); decision.Host == "" || s < best {
-				decision.Host, best = name, s
+			s, isBetter := score(request.MachineUID, name), isBestWanted && !facts.IsWanted
+			if decision.Host == "" || isBetter || isBestWanted == facts.IsWanted && s < best {
+				decision.Host, best, isBestWanted = name, s, facts.IsWanted
 			}
 		}
 		result.Name = name

@@ -425,3 +425,19 @@ func TestAMetal3HostNeedsTheClusterThatItsAnnotationsDoNotName(t *testing.T) {
 		}
 	}
 }
+
+// TestAHostThatAnotherMachineIsAboutToClaimIsTheLastChoice has a free host that nobody wants, for each Machine, and then none.
+func TestAHostThatAnotherMachineIsAboutToClaimIsTheLastChoice(t *testing.T) {
+	for i := range 20 {
+		machine, hosts := request(), []HostFacts{free("a"), free("b"), free("c")}
+		machine.MachineUID = types.UID(fmt.Sprint(i))
+		hosts[0].IsWanted, hosts[2].IsWanted = true, true
+		if d := Choose(machine, hosts); d.Host != "b" {
+			t.Errorf("Machine %d has chosen %q: %+v", i, d.Host, d)
+		}
+		hosts[1].IsWanted = true
+		if d := Choose(machine, hosts); d.Host == "" {
+			t.Errorf("Machine %d has chosen none: %+v", i, d)
+		}
+	}
+}
