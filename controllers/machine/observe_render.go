@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,7 +44,9 @@ func madeOf(node documents.Node, rendering *v1alpha1.NodeTypeRendering) string {
 		out += fmt.Sprintln(node.Tenant.UID, node.Tenant.ResourceVersion)
 	}
 	if node.Host != nil {
-		out += fmt.Sprintln(version(node.Host), node.Host.Labels, node.Host.Annotations)
+		annotations := maps.Clone(node.Host.Annotations)
+		delete(annotations, v1alpha1.AnnotationInstallation) // Ingot's own note, which changes with each installation
+		out += fmt.Sprintln(node.Host.UID, node.Host.Spec.BootMACAddress, node.Host.Labels, annotations)
 	}
 	return out
 }

@@ -29,7 +29,8 @@ func TestDocumentsAreRenderedAgainWhenWhatTheyAreMadeOfHasChanged(t *testing.T) 
 		{"revision", func() { node.Revision.UID = "r" }},
 		{"rendering", func() { rendering.UID = "r" }},
 		{"image", func() { node.Image.Generation++ }},
-		{"host", func() { node.Host.Generation++ }},
+		{"host", func() { node.Host.UID = "h" }},
+		{"MAC address", func() { node.Host.Spec.BootMACAddress = "0c:42:a1:00:00:01" }},
 		{"label of the host", func() { node.Host.Labels = map[string]string{"zone": "a"} }},
 		{"annotation of the host", func() { node.Host.Annotations = map[string]string{"network": "a"} }},
 		{"TenantCluster", func() { node.Tenant.ResourceVersion = "2" }},
@@ -41,6 +42,8 @@ func TestDocumentsAreRenderedAgainWhenWhatTheyAreMadeOfHasChanged(t *testing.T) 
 		}
 		known[madeOf(node, rendering)] = c.what
 	}
+	node.Host.Annotations[v1alpha1.AnnotationInstallation] = "{}"
+	node.Host.Generation++
 	node.Machine.ResourceVersion, node.Host.ResourceVersion, node.NodeType.ResourceVersion = "9", "9", "9"
 	if _, isKnown := known[madeOf(node, rendering)]; !isKnown {
 		t.Error("what no document has makes other documents")
