@@ -74,11 +74,20 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*me
 	if err := r.Client.Get(ctx, key, host); err != nil {
 		return nil, nil, client.IgnoreNotFound(err)
 	}
-	if !canLabel(host) {
+	if !canLabel(host) || !isInspected(host) {
 		return host, nil, nil
 	}
 	found, err := r.readHardware(ctx, host)
 	return host, found, err
+}
+
+// isInspected reports whether the host may have been inspected. Before that there is nothing to read.
+func isInspected(host *metal3.BareMetalHost) bool {
+	switch host.Status.Provisioning.State {
+	case metal3.StateNone, metal3.StateRegistering, metal3.StateInspecting:
+		return host.Status.HardwareDetails != nil
+	}
+	return true
 }
 
 // readHardware returns what the HardwareData of the host says or, without one, the host's status. It is nil where the host was not inspected.

@@ -46,6 +46,7 @@ func (r *Reconciler) createToken(ctx context.Context, obs *observation, a lifecy
 	if obs.tenant != nil {
 		addMethod(token, obs.tenant.Spec.Join.Method())
 	}
+	r.tokens.forget(obs.machine.ClaimUID())
 	return client.IgnoreAlreadyExists(obs.access.Client.Create(ctx, token))
 }
 

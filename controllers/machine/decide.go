@@ -44,6 +44,11 @@ func (r *Reconciler) confirm(ctx context.Context, obs *observation, action *life
 	if isConfirmed, err := r.confirmHost(ctx, obs); err != nil || !isConfirmed || !confirmNode(ctx, obs) {
 		return false, err
 	}
+	if obs.unconfirmedToken && obs.access != nil && action != nil && action.Kind == lifecycle.CreateToken {
+		if err := r.readToken(ctx, obs); err != nil || obs.facts.Token != nil || !obs.facts.Tenant.Reachable {
+			return false, err
+		}
+	}
 	known := obs.facts.Secret
 	if !obs.unconfirmedSecret || known.Found && !needsClaimSecret(action) {
 		return true, nil

@@ -57,8 +57,8 @@ func (r *Reconciler) observeToken(ctx context.Context, obs *observation) error {
 	if !obs.facts.CanHaveToken() {
 		return nil
 	}
-	if token, isCached := r.tokens.get(obs.facts); isCached {
-		obs.facts.Token = &token
+	if token, isCached := r.tokens.get(obs.facts); isCached && (token != nil || !obs.isCurrent) {
+		obs.facts.Token, obs.unconfirmedToken = token, token == nil
 		return nil
 	}
 	return r.readToken(ctx, obs)
@@ -74,6 +74,7 @@ func (r *Reconciler) readToken(ctx context.Context, obs *observation) error {
 		return nil
 	}
 	if obs.token = r.chooseToken(tokens.Items, obs.facts); obs.token == nil {
+		r.tokens.add(obs.machine.ClaimUID(), nil, obs.facts.Now)
 		return nil
 	}
 	// A token whose end cannot be read counts as one that has ended: it is renewed, or deleted.
@@ -82,7 +83,7 @@ func (r *Reconciler) readToken(ctx context.Context, obs *observation) error {
 		expires = time.Time{}
 	}
 	obs.facts.Token = &lifecycle.Token{ID: string(obs.token.Data[keyTokenID]), Expires: expires}
-	r.tokens.add(obs.machine.ClaimUID(), *obs.facts.Token, obs.facts.Now)
+	r.tokens.add(obs.machine.ClaimUID(), obs.facts.Token, obs.facts.Now)
 	obs.facts.Token.Undeletable = r.deletions.Problem(obs.token, obs.facts.Now)
 	return nil
 }
@@ -162,35 +163,41 @@ func (r *Reconciler) observePods(ctx context.Context, obs *observation) error {
 // tokenMemory is how long a token that was read is not read again while nothing is to be done about it.
 const tokenMemory = 10 * time.Minute
 
-// tokenCache remembers the bootstrap tokens that were read from tenants, by the uid of their Machine, so that a tenant's API server is
+// tokenCache remembers the bootstrap tokens that were read from tenants, and that there was none, by the uid of their Machine, so that a tenant's API server is
 // not asked again while the answer would change nothing. It holds no secret. The zero value is empty. It is lost at a restart, after
 // which each token is read once more.
 type tokenCache struct{ tokens sync.Map }
 
-// observedToken is a token and when it was read.
+// observedToken is a token, nil: there was none, and when it was read.
 type observedToken struct {
-	lifecycle.Token
-	at time.Time
+	token *lifecycle.Token
+	at    time.Time
 }
 
-// add remembers a token that was read now.
-func (c *tokenCache) add(machine types.UID, token lifecycle.Token, now time.Time) {
-	c.tokens.Store(machine, observedToken{token, now})
+// add remembers what was read now: a token, or nil where there is none.
+func (c *tokenCache) add(machine types.UID, token *lifecycle.Token, now time.Time) {
+	known := observedToken{at: now}
+	if token != nil {
+		known.token = &lifecycle.Token{ID: token.ID, Expires: token.Expires}
+	}
+	c.tokens.Store(machine, known)
 }
 
-// get returns the remembered token of a Machine when the tenant need not be asked: nothing is to be done about the token, and it was read not
-// long ago.
-func (c *tokenCache) get(f lifecycle.Facts) (lifecycle.Token, bool) {
-	known, found := c.tokens.Load(f.Machine.UID)
-	if !found {
-		return lifecycle.Token{}, false
+func (c *tokenCache) forget(machine types.UID) { c.tokens.Delete(machine) }
+
+// get returns the remembered token of a Machine when the tenant need not be asked: nothing is to be done about the token, or there was none, and it was read
+// not long ago. That there was none is confirmed before one is made, and asked again where the Machine is deleted.
+func (c *tokenCache) get(f lifecycle.Facts) (token *lifecycle.Token, isKnown bool) {
+	found, isFound := c.tokens.Load(f.Machine.UID)
+	if !isFound {
+		return nil, false
 	}
-	token := known.(observedToken)
-	if f.Machine.Deleting || !f.IsTokenSettled(token.Token) || f.Now.Sub(token.at) >= tokenMemory {
-		c.tokens.Delete(f.Machine.UID)
-		return lifecycle.Token{}, false
+	known := found.(observedToken)
+	if f.Machine.Deleting || known.token != nil && !f.IsTokenSettled(*known.token) || f.Now.Sub(known.at) >= tokenMemory {
+		c.forget(f.Machine.UID)
+		return nil, false
 	}
-	return token.Token, true
+	return known.token, true
 }
 
 // listPage is how many pods are asked for at once, so that no answer of an honest tenant is too large.

@@ -49,9 +49,34 @@ func TestTheTenantIsAskedWhereverSomethingCouldFollow(t *testing.T) {
 		if _, isCached := cache.get(f); isCached {
 			t.Errorf("%s: nothing was seen, and yet it is cached", c.sentence)
 		}
-		cache.add(f.Machine.UID, token, now)
-		if got, isCached := cache.get(f); isCached != c.isCached || isCached && got != token {
+		cache.add(f.Machine.UID, &token, now)
+		if got, isCached := cache.get(f); isCached != c.isCached || isCached && *got != token {
 			t.Errorf("%s: cached is %v", c.sentence, isCached)
+		}
+	}
+}
+
+func TestThatThereWasNoTokenIsRememberedUnlessTheMachineIsDeleted(t *testing.T) {
+	now := time.Unix(0, 0)
+	for _, c := range []struct {
+		sentence string
+		change   func(*lifecycle.Facts)
+		isKnown  bool
+	}{
+		{"a moment ago", func(*lifecycle.Facts) {}, true},
+		{"long ago", func(f *lifecycle.Facts) { f.Now = now.Add(tokenMemory) }, false},
+		{"before it was deleted", func(f *lifecycle.Facts) { f.Machine.Deleting = true }, false},
+	} {
+		f := lifecycle.Facts{Now: now, Machine: lifecycle.Machine{UID: "u"}}
+		var cache tokenCache
+		cache.add("u", nil, now)
+		c.change(&f)
+		if token, isKnown := cache.get(f); token != nil || isKnown != c.isKnown {
+			t.Errorf("none %s: %v, known %v", c.sentence, token, isKnown)
+		}
+		cache.forget("u")
+		if _, isKnown := cache.get(f); isKnown {
+			t.Errorf("none %s: known after it was forgotten", c.sentence)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,29 +25,48 @@ const batch = 50
 // eventAction is the action of all events about NodePools.
 const eventAction = "Scale"
 
-// act creates or deletes Machines. The events of what was done before an error are returned with it.
+// act creates or deletes Machines. The event of what was done before an error is returned with it.
 func (r *Reconciler) act(ctx context.Context, obs observation, decision scaling.Decision) ([]event.Event, step.Outcome) {
-	var events []event.Event
+	var created, deleted []string
 	for i := range decision.Create {
 		if i == batch {
-			return events, step.Wait("more Machines are to be created", time.Second)
+			return scaleEvents(created, deleted), step.Wait("more Machines are to be created", time.Second)
 		}
 		name, err := r.createMachine(ctx, obs.pool)
 		if err != nil {
-			return events, step.Retry(err)
+			return scaleEvents(created, deleted), step.Retry(err)
 		}
-		events = append(events, event.Normal("MachineCreated", eventAction, "created Machine "+name))
+		created = append(created, name)
 	}
 	for i, deletion := range decision.Delete {
 		if i == batch {
-			return events, step.Wait("more Machines are to be deleted", time.Second)
+			return scaleEvents(created, deleted), step.Wait("more Machines are to be deleted", time.Second)
 		}
 		if err := r.deleteMachine(ctx, obs, deletion.Name); err != nil {
-			return events, step.Retry(err)
+			return scaleEvents(created, deleted), step.Retry(err)
 		}
-		events = append(events, event.Normal("MachineDeleted", eventAction, fmt.Sprintf("deleted Machine %s: %s", deletion.Name, deletion.Reason)))
+		deleted = append(deleted, deletion.Name+": "+deletion.Reason)
 	}
-	return events, step.Done()
+	return scaleEvents(created, deleted), step.Done()
+}
+
+// scaleEvents returns one event for all Machines that were created, and one for all that were deleted.
+func scaleEvents(created, deleted []string) []event.Event {
+	var out []event.Event
+	if n := len(created); n > 0 {
+		out = append(out, event.Normal("MachineCreated", eventAction, fmt.Sprintf("created %s: %s", machineCount(n), strings.Join(created, ", "))))
+	}
+	if n := len(deleted); n > 0 {
+		out = append(out, event.Normal("MachineDeleted", eventAction, fmt.Sprintf("deleted %s: %s", machineCount(n), strings.Join(deleted, "; "))))
+	}
+	return out
+}
+
+func machineCount(n int) string {
+	if n == 1 {
+		return "1 Machine"
+	}
+	return fmt.Sprintf("%d Machines", n)
 }
 
 // createMachine creates a Machine of the pool and returns its name.

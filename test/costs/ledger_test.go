@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ingot-dev/ingot/test/environment"
+	"github.com/ingot-dev/ingot/test/fleet"
 )
 
 // patches is a row of three requests a Machine in a small and in a large fleet.
@@ -88,5 +89,13 @@ func TestWhatCostsMoreOrGrowsIsFound(t *testing.T) {
 				t.Errorf("found %q, want %q", findings, c.says)
 			}
 		})
+	}
+}
+
+// TestTheTableIsWithinItsBounds compares the checked-in table with itself: no row grows with the fleet, and few writes are refused.
+func TestTheTableIsWithinItsBounds(t *testing.T) {
+	table, _ := readTable(t, []string{fleet.Redfish, fleet.Metal3})
+	for _, finding := range compare(table, table) {
+		t.Error(finding)
 	}
 }
