@@ -39,7 +39,7 @@
 //
 // # Credentials
 //
-// The Secret of a BMC is read from the API server and cached for a tenth of Timeouts.IdleInterval, half a minute, unless the BMC refuses
+// The Secret of a BMC is read from the API server and cached for half of Timeouts.IdleInterval, unless the BMC refuses
 // it. A changed Secret is therefore used within that time. Secrets are not watched: a host whose credentials were refused is reconciled
 // again after Timeouts.IdleInterval.
 package host

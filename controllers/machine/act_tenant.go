@@ -108,6 +108,7 @@ func (r *Reconciler) renewToken(ctx context.Context, obs *observation, a lifecyc
 	}
 	before := obs.token.DeepCopy()
 	obs.token.Data[keyExpiration] = []byte(a.Expires.UTC().Format(time.RFC3339))
+	r.tokens.forget(obs.machine.ClaimUID())
 	return obs.access.Client.Patch(ctx, obs.token, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
@@ -115,6 +116,7 @@ func (r *Reconciler) deleteToken(ctx context.Context, obs *observation, _ lifecy
 	if obs.access == nil || obs.token == nil {
 		return errTenantLost
 	}
+	r.tokens.forget(obs.machine.ClaimUID())
 	return r.deletions.Try(ctx, obs.access.Client, obs.token, obs.facts.Now)
 }
 

@@ -44,10 +44,8 @@ func (r *Reconciler) confirm(ctx context.Context, obs *observation, action *life
 	if isConfirmed, err := r.confirmHost(ctx, obs); err != nil || !isConfirmed || !confirmNode(ctx, obs) {
 		return false, err
 	}
-	if obs.unconfirmedToken && obs.access != nil && action != nil && action.Kind == lifecycle.CreateToken {
-		if err := r.readToken(ctx, obs); err != nil || obs.facts.Token != nil || !obs.facts.Tenant.Reachable {
-			return false, err
-		}
+	if isConfirmed, err := r.confirmToken(ctx, obs, action); err != nil || !isConfirmed {
+		return false, err
 	}
 	known := obs.facts.Secret
 	if !obs.unconfirmedSecret || known.Found && !needsClaimSecret(action) {
@@ -84,6 +82,30 @@ func confirmNode(ctx context.Context, obs *observation) bool {
 		return err == nil && node == nil && obs.node == nil
 	}
 	return isSameVersion(node, obs.node)
+}
+
+// confirmToken lists the Machine's tokens again where they are remembered and the action does something about them.
+func (r *Reconciler) confirmToken(ctx context.Context, obs *observation, action *lifecycle.Action) (bool, error) {
+	if !obs.unconfirmedToken || obs.access == nil || !needsToken(action) {
+		return true, nil
+	}
+	known := obs.facts.Token
+	obs.facts.Token = nil
+	err := r.readToken(ctx, obs)
+	isSame := known == nil && obs.facts.Token == nil || known != nil && obs.facts.Token != nil && *known == *obs.facts.Token
+	return err == nil && isSame && obs.access != nil, err
+}
+
+// needsToken reports whether the action is carried out with the token, or makes one.
+func needsToken(a *lifecycle.Action) bool {
+	if a == nil {
+		return false
+	}
+	switch a.Kind {
+	case lifecycle.CreateToken, lifecycle.RenewToken, lifecycle.DeleteToken, lifecycle.WriteClaimSecret:
+		return true
+	}
+	return false
 }
 
 func isSameVersion(a, b metav1.Object) bool {

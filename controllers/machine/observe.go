@@ -68,7 +68,7 @@ type observation struct {
 	unconfirmedNode bool
 	// node is the Machine's Node in the tenant's cluster. observeNode sets it in the phases in which there may be one.
 	node *corev1.Node
-	// unconfirmedToken is whether that there is no token is remembered, which is confirmed before one is made. observeToken sets it.
+	// unconfirmedToken is whether a token about which something is to be done, or that there is none, is remembered, which is confirmed before. observeToken sets it.
 	unconfirmedToken bool
 	// token is the bootstrap token's Secret in the tenant's cluster. observeToken sets it where the tenant had to be asked.
 	token *corev1.Secret

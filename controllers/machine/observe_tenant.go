@@ -57,9 +57,12 @@ func (r *Reconciler) observeToken(ctx context.Context, obs *observation) error {
 	if !obs.facts.CanHaveToken() {
 		return nil
 	}
-	if token, isCached := r.tokens.get(obs.facts); isCached && (token != nil || !obs.isCurrent) {
-		obs.facts.Token, obs.unconfirmedToken = token, token == nil
-		return nil
+	if token, isKnown := r.tokens.get(obs.facts); isKnown {
+		isSettled := token != nil && obs.facts.IsTokenSettled(*token)
+		if isSettled || !obs.isCurrent {
+			obs.facts.Token, obs.unconfirmedToken = token, !isSettled
+			return nil
+		}
 	}
 	return r.readToken(ctx, obs)
 }
@@ -83,8 +86,11 @@ func (r *Reconciler) readToken(ctx context.Context, obs *observation) error {
 		expires = time.Time{}
 	}
 	obs.facts.Token = &lifecycle.Token{ID: string(obs.token.Data[keyTokenID]), Expires: expires}
+	if obs.facts.Token.Undeletable = r.deletions.Problem(obs.token, obs.facts.Now); obs.facts.Token.Undeletable != "" {
+		r.tokens.forget(obs.machine.ClaimUID())
+		return nil
+	}
 	r.tokens.add(obs.machine.ClaimUID(), obs.facts.Token, obs.facts.Now)
-	obs.facts.Token.Undeletable = r.deletions.Problem(obs.token, obs.facts.Now)
 	return nil
 }
 
@@ -164,7 +170,7 @@ func (r *Reconciler) observePods(ctx context.Context, obs *observation) error {
 const tokenMemory = 10 * time.Minute
 
 // tokenCache remembers the bootstrap tokens that were read from tenants, and that there was none, by the uid of their Machine, so that a tenant's API server is
-// not asked again while the answer would change nothing. It holds no secret. The zero value is empty. It is lost at a restart, after
+// not asked again while nothing is done about the token. It holds no secret. The zero value is empty. It is lost at a restart, after
 // which each token is read once more.
 type tokenCache struct{ tokens sync.Map }
 
@@ -176,24 +182,20 @@ type observedToken struct {
 
 // add remembers what was read now: a token, or nil where there is none.
 func (c *tokenCache) add(machine types.UID, token *lifecycle.Token, now time.Time) {
-	known := observedToken{at: now}
-	if token != nil {
-		known.token = &lifecycle.Token{ID: token.ID, Expires: token.Expires}
-	}
-	c.tokens.Store(machine, known)
+	c.tokens.Store(machine, observedToken{token, now})
 }
 
 func (c *tokenCache) forget(machine types.UID) { c.tokens.Delete(machine) }
 
-// get returns the remembered token of a Machine when the tenant need not be asked: nothing is to be done about the token, or there was none, and it was read
-// not long ago. That there was none is confirmed before one is made, and asked again where the Machine is deleted.
+// get returns what was read of a Machine's token not long ago. One about which nothing is to be done needs no more. Otherwise, and where there was none, it is
+// confirmed before anything is done about it. Where the Machine is deleted the tenant is asked.
 func (c *tokenCache) get(f lifecycle.Facts) (token *lifecycle.Token, isKnown bool) {
 	found, isFound := c.tokens.Load(f.Machine.UID)
 	if !isFound {
 		return nil, false
 	}
 	known := found.(observedToken)
-	if f.Machine.Deleting || known.token != nil && !f.IsTokenSettled(*known.token) || f.Now.Sub(known.at) >= tokenMemory {
+	if f.Machine.Deleting || f.Now.Sub(known.at) >= tokenMemory {
 		c.forget(f.Machine.UID)
 		return nil, false
 	}

@@ -41,10 +41,13 @@ func compare(table, measured Costs) []string {
 			out = append(out, fmt.Sprintf("%s: %s grows with the fleet: %.2f a Machine of %d, and %.2f of %d", row.Provider, row.where(), large, sizes[1], small, sizes[0]))
 		}
 	}
-	for i, size := range sizes {
-		if all, refusedOnes := measured[i].writes(); float64(refusedOnes) > maxRefused*float64(all) {
-			out = append(out, fmt.Sprintf("%d Machines: %d of %d writes are refused, and %.0f%% may be", size, refusedOnes, all, 100*maxRefused))
-		}
+	all, refusedOnes := 0, 0
+	for _, l := range measured {
+		writes, refusals := l.writes()
+		all, refusedOnes = all+writes, refusedOnes+refusals
+	}
+	if float64(refusedOnes) > maxRefused*float64(all) {
+		out = append(out, fmt.Sprintf("%d of %d writes are refused, and %.0f%% may be", refusedOnes, all, 100*maxRefused))
 	}
 	return out
 }

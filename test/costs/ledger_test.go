@@ -81,7 +81,7 @@ func TestWhatCostsMoreOrGrowsIsFound(t *testing.T) {
 		{"one request less", costsOf(patches, 60, 240), "costs less"},
 		{"more in the large fleet alone", costsOf(patches, 90, 440), "grows with the fleet"},
 		{"a new row", Costs{{patches: 90, bytes: 30}, {patches: 360, bytes: 120_000}}, "bytes of all Machines"},
-		{"refused writes", Costs{{patches: 90, refusals: 1}, {patches: 360, refusals: 9}}, "9 of 360 writes are refused, and 2% may be"},
+		{"refused writes", Costs{{patches: 90, refusals: 1}, {patches: 360, refusals: 9}}, "10 of 450 writes are refused, and 2% may be"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			findings := strings.Join(compare(base, c.measured), "\n")

@@ -164,7 +164,8 @@ type Tenants struct {
 
 // Intervals say how often hosts are polled.
 type Intervals struct {
-	// Working is the interval for a host on which an attempt or a change of power is under way. The nodes of an Ironic are listed two and a half times as rarely.
+	// Working is the interval for a host on which an attempt or a change of power is under way. It grows to five times this while a step of an attempt takes long.
+	// The nodes of an Ironic are listed two and a half times as rarely.
 	Working metav1.Duration `json:"working"`
 	// Steady is the interval for all other hosts.
 	Steady metav1.Duration `json:"steady"`

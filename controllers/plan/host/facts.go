@@ -29,7 +29,7 @@ type Timeouts struct {
 	BMCGrace time.Duration
 	// RetryBase is the pause after the first failure. It doubles with each further one.
 	RetryBase time.Duration
-	// PollInterval is how often a host is observed while an attempt runs.
+	// PollInterval is how often a host is observed while an attempt runs, until a step of it takes long.
 	PollInterval time.Duration
 	// IdleInterval is how often a host is observed while no attempt runs. Up to a tenth of it is subtracted as jitter.
 	IdleInterval time.Duration
