@@ -41,7 +41,7 @@ func isOfConsequence(before v1alpha1.MachineStatus, d lifecycle.Decision) bool {
 // confirm reads again what the observation has from the cache or from memory, and reports whether it is the same. A claim Secret that is there is not read
 // again for an action that has nothing to do with it.
 func (r *Reconciler) confirm(ctx context.Context, obs *observation, action *lifecycle.Action) (bool, error) {
-	if isConfirmed, err := r.confirmHost(ctx, obs); err != nil || !isConfirmed || !confirmNode(ctx, obs) {
+	if isConfirmed, err := r.confirmHost(ctx, obs); err != nil || !isConfirmed || !isNodeConfirmed(ctx, obs) {
 		return false, err
 	}
 	if isConfirmed, err := r.confirmToken(ctx, obs, action); err != nil || !isConfirmed {
@@ -71,9 +71,9 @@ func (r *Reconciler) confirmHost(ctx context.Context, obs *observation) (bool, e
 	return isSameVersion(record, obs.record), nil
 }
 
-// confirmNode reads the Node again where the observation has it from the cache. It is not confirmed where the tenant's cluster does not answer: the next
+// isNodeConfirmed reads the Node again where the observation has it from the cache. It is not confirmed where the tenant's cluster does not answer: the next
 // observation says so.
-func confirmNode(ctx context.Context, obs *observation) bool {
+func isNodeConfirmed(ctx context.Context, obs *observation) bool {
 	if !obs.unconfirmedNode || obs.access == nil {
 		return true
 	}

@@ -123,7 +123,8 @@ func (r *Reconciler) readServedHost(ctx context.Context, key types.NamespacedNam
 		return nil, nil, fmt.Errorf("read BareMetalHost %s: %w", key, err)
 	}
 	obs.observedGeneration, obs.manageable = readConditions(raw)
-	record, err := r.readHostRecord(ctx, r.APIReader, host)
+	// It has no HostRecord, unless its namespace had another NodeProvider before.
+	record, err := r.readHostRecord(ctx, r.Client, host)
 	return host, record, err
 }
 

@@ -108,16 +108,8 @@ func (w *wrapper) Get(ctx context.Context, key client.ObjectKey, into client.Obj
 		w.forget(id, written)
 		return nil
 	}
-	switch {
-	case answer == nil || reflect.TypeOf(answer) != reflect.TypeOf(into):
-	case isGone(answer) && err == nil && into.GetUID() == answer.GetUID():
-		return errors.NewNotFound(schema.GroupResource{Group: id.kind.Group, Resource: strings.ToLower(id.kind.Kind)}, key.Name)
-	case isGone(answer):
-		w.forget(id, written)
+	if isAnswered, err := w.copyAnswer(id, written, answer, into, err); isAnswered {
 		return err
-	case err == nil: // where the cache has no such object, it may be gone since
-		reflect.ValueOf(into).Elem().Set(reflect.ValueOf(answer.DeepCopyObject()).Elem())
-		return nil
 	}
 	// Decoding leaves the fields alone that the answer does not contain, so a new object is used: fields that the cache filled in
 	// would remain otherwise.
@@ -133,6 +125,24 @@ func (w *wrapper) Get(ctx context.Context, key client.ObjectKey, into client.Obj
 	}
 	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(fresh).Elem())
 	return nil
+}
+
+// copyAnswer sets the object, which is what the cache has, to what was answered to the last write of it, and reports whether that is known; failure is that of
+// the cache.
+func (w *wrapper) copyAnswer(id objectID, written uint64, answer, into client.Object, failure error) (bool, error) {
+	switch {
+	case answer == nil || reflect.TypeOf(answer) != reflect.TypeOf(into):
+		return false, nil
+	case isGone(answer) && failure == nil && into.GetUID() == answer.GetUID():
+		return true, errors.NewNotFound(schema.GroupResource{Group: id.kind.Group, Resource: strings.ToLower(id.kind.Kind)}, id.key.Name)
+	case isGone(answer):
+		w.forget(id, written)
+		return true, failure
+	case failure != nil:
+		return false, nil // where the cache has no such object, it may be gone since
+	}
+	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(answer.DeepCopyObject()).Elem())
+	return true, nil
 }
 
 // Create implements client.Writer.
