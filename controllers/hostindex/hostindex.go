@@ -76,23 +76,32 @@ func Conflicts(ctx context.Context, reader client.Reader, host sameserver.Host) 
 // ConflictsOfAll returns the other hosts that are the same server for each host that has some, by its namespace/name. For all hosts it is much cheaper than
 // Conflicts for each.
 func ConflictsOfAll(ctx context.Context, reader client.Reader) (map[string][]sameserver.Conflict, error) {
-	var hosts metal3.BareMetalHostList
-	if err := reader.List(ctx, &hosts, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list BareMetalHosts: %w", err)
+	hosts, records, err := List(ctx, reader, "")
+	if err != nil {
+		return nil, err
 	}
-	var records v1alpha1.HostRecordList
-	if err := reader.List(ctx, &records, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list HostRecords: %w", err)
+	recorded := make(map[types.NamespacedName]*v1alpha1.HostRecord, len(records))
+	for i := range records {
+		recorded[client.ObjectKeyFromObject(&records[i])] = &records[i]
 	}
-	recorded := make(map[types.NamespacedName]*v1alpha1.HostRecord, len(records.Items))
-	for i := range records.Items {
-		recorded[client.ObjectKeyFromObject(&records.Items[i])] = &records.Items[i]
-	}
-	all := make([]sameserver.Host, len(hosts.Items))
-	for i := range hosts.Items {
-		all[i] = sameserver.HostOf(&hosts.Items[i], recorded[client.ObjectKeyFromObject(&hosts.Items[i])])
+	all := make([]sameserver.Host, len(hosts))
+	for i := range hosts {
+		all[i] = sameserver.HostOf(&hosts[i], recorded[client.ObjectKeyFromObject(&hosts[i])])
 	}
 	return sameserver.ConflictsOfAll(all), nil
+}
+
+// List returns the BareMetalHosts and the HostRecords of a namespace; empty: of all. They belong to the cache and must not be changed.
+func List(ctx context.Context, reader client.Reader, namespace string) ([]metal3.BareMetalHost, []v1alpha1.HostRecord, error) {
+	var hosts metal3.BareMetalHostList
+	if err := reader.List(ctx, &hosts, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, fmt.Errorf("list BareMetalHosts: %w", err)
+	}
+	var records v1alpha1.HostRecordList
+	if err := reader.List(ctx, &records, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, fmt.Errorf("list HostRecords: %w", err)
+	}
+	return hosts.Items, records.Items, nil
 }
 
 // read returns what BareMetalHost and HostRecord of that name say about the server.

@@ -82,7 +82,7 @@ func (r *Reconciler) addFinalizer(ctx context.Context, obs *observation, _ lifec
 
 func (r *Reconciler) removeFinalizer(ctx context.Context, obs *observation, _ lifecycle.Action) error {
 	r.Claims.forget(obs.machine.ClaimUID())
-	r.renders.problems.Delete(obs.machine.ClaimUID())
+	r.renders.forget(obs.machine.ClaimUID())
 	return client.IgnoreNotFound(r.patchMachine(ctx, obs, func(m *v1alpha1.Machine) { controllerutil.RemoveFinalizer(m, v1alpha1.MachineFinalizer) }))
 }
 

@@ -152,15 +152,9 @@ func (l *hostLists) read(ctx context.Context, reader client.Reader, namespace st
 	if kept := l.lists[namespace]; kept.isFresh(now) {
 		return slices.Clone(kept.hosts), nil
 	}
-	hosts, records := &metal3.BareMetalHostList{}, &v1alpha1.HostRecordList{}
-	if err := reader.List(ctx, hosts, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list hosts: %w", err)
-	}
-	if err := reader.List(ctx, records, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list HostRecords: %w", err)
-	}
-	if l.lists == nil {
-		l.lists = map[string]hostList{}
+	hosts, records, err := hostindex.List(ctx, reader, namespace)
+	if err != nil {
+		return nil, err
 	}
 	claiming := &v1alpha1.MachineList{}
 	if err := reader.List(ctx, claiming, client.MatchingFields{indexClaiming: namespace}, client.UnsafeDisableDeepCopy); err != nil {
@@ -170,9 +164,12 @@ func (l *hostLists) read(ctx context.Context, reader client.Reader, namespace st
 	for i := range claiming.Items {
 		wanted[claiming.Items[i].Status.HostRef.Name] = true
 	}
-	paired := placement.Pair(hosts.Items, records.Items)
+	paired := placement.Pair(hosts, records)
 	for i := range paired {
 		paired[i].IsWanted = wanted[paired[i].Host.Name]
+	}
+	if l.lists == nil {
+		l.lists = map[string]hostList{}
 	}
 	l.lists[namespace] = hostList{paired, now}
 	return slices.Clone(paired), nil

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -18,6 +19,8 @@ type renderCache struct{ problems sync.Map }
 
 // rendered is what came of rendering documents that are made of what from names.
 type rendered struct{ from, problem string }
+
+func (c *renderCache) forget(machine types.UID) { c.problems.Delete(machine) }
 
 // problem returns why the documents cannot be rendered; empty: they can.
 func (c *renderCache) problem(node documents.Node, rendering *v1alpha1.NodeTypeRendering) string {

@@ -2,11 +2,8 @@ package nodepool
 
 import (
 	"context"
-	"fmt"
 
-	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hostindex"
@@ -26,10 +23,11 @@ func (r *Reconciler) countHosts(ctx context.Context, obs *observation) error {
 	if err != nil || provider == nil {
 		return err
 	}
-	facts, err := r.listHosts(ctx, provider.Spec.HostNamespace)
+	hosts, records, err := hostindex.List(ctx, r.Client, provider.Spec.HostNamespace)
 	if err != nil {
 		return err
 	}
+	facts := placement.Pair(hosts, records)
 	request := placement.Request{
 		NodeType: obs.nodeType.Spec, Provider: provider.Spec,
 		Tenant: types.NamespacedName{Namespace: obs.pool.Namespace, Name: obs.pool.Spec.TenantClusterRef.Name}.String(),
@@ -58,19 +56,6 @@ func claimants(namespace string, facts []placement.HostFacts) map[string]bool {
 		}
 	}
 	return names
-}
-
-// listHosts lists the hosts of a namespace with their records. They belong to the cache and must not be changed.
-func (r *Reconciler) listHosts(ctx context.Context, namespace string) ([]placement.HostFacts, error) {
-	var hosts metal3.BareMetalHostList
-	if err := r.Client.List(ctx, &hosts, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list BareMetalHosts: %w", err)
-	}
-	var records v1alpha1.HostRecordList
-	if err := r.Client.List(ctx, &records, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list HostRecords: %w", err)
-	}
-	return placement.Pair(hosts.Items, records.Items), nil
 }
 
 // placed counts the Machines that have a host and are not being deleted.

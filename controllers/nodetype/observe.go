@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -104,19 +103,15 @@ func get[T client.Object](ctx context.Context, c client.Reader, name string, obj
 }
 
 func (r *Reconciler) hosts(ctx context.Context, namespace string) ([]placement.HostFacts, error) {
-	var hosts metal3.BareMetalHostList
-	if err := r.Client.List(ctx, &hosts, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list BareMetalHosts: %w", err)
-	}
-	var records v1alpha1.HostRecordList
-	if err := r.Client.List(ctx, &records, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list HostRecords: %w", err)
+	hosts, records, err := hostindex.List(ctx, r.Client, namespace)
+	if err != nil {
+		return nil, err
 	}
 	conflicts, err := hostindex.ConflictsOfAll(ctx, r.Client)
 	if err != nil {
 		return nil, err
 	}
-	facts := placement.Pair(hosts.Items, records.Items)
+	facts := placement.Pair(hosts, records)
 	for i := range facts {
 		facts[i].SameServer = sameserver.Describe(conflicts[namespace+"/"+facts[i].Host.Name])
 	}

@@ -42,7 +42,7 @@ const DeepVariable = "INGOT_DEEP"
 // Deep skips a test of the deep suite, which make test-deep runs, where it is not in the slice of this run. It may be called in a subtest too.
 func Deep(t testing.TB) {
 	t.Helper()
-	if !inSlice(os.Getenv(DeepVariable), t.Name()) {
+	if !isInSlice(os.Getenv(DeepVariable), t.Name()) {
 		t.Skip("make test-deep runs it")
 	}
 }
@@ -58,7 +58,7 @@ func Alone(t testing.TB) {
 // deepSlices is the number of slices that the deep suite has, of which one run of CI adds one.
 const deepSlices = 12
 
-func inSlice(value, test string) bool {
+func isInSlice(value, test string) bool {
 	if value == "" || value == "all" {
 		return value == "all"
 	}

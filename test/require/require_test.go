@@ -22,7 +22,7 @@ func TestWhatIsDemandedFailsAndAllDemandsEverything(t *testing.T) {
 }
 
 func TestASliceOfTheDeepSuiteIsTheSameForTheSameText(t *testing.T) {
-	if inSlice("", "TestA") || !inSlice("all", "TestA") {
+	if isInSlice("", "TestA") || !isInSlice("all", "TestA") {
 		t.Error("without the variable a deep test runs, or with all it does not")
 	}
 	const tests, slices = 50, 100
@@ -30,7 +30,7 @@ func TestASliceOfTheDeepSuiteIsTheSameForTheSameText(t *testing.T) {
 	for i := range slices {
 		for j := range tests {
 			slice, test := fmt.Sprint("commit", i), fmt.Sprint("Test", j)
-			if is := inSlice(slice, test); is != inSlice(slice, test) {
+			if is := isInSlice(slice, test); is != isInSlice(slice, test) {
 				t.Errorf("%s is in slice %s, and is not", test, slice)
 			} else if is {
 				runs[test]++
