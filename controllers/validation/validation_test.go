@@ -58,9 +58,11 @@ func TestTheGateOfRealNodes(t *testing.T) {
 	})
 	t.Run("leaves other taints alone", func(t *testing.T) {
 		m := w.join(t, "node-c", true)
-		node := m.node()
-		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: "team", Value: "x", Effect: corev1.TaintEffectNoSchedule})
-		must(t, w.c.Update(context.Background(), node))
+		w.eventually("the team's taint to be placed", func() error {
+			node := m.node()
+			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: "team", Value: "x", Effect: corev1.TaintEffectNoSchedule})
+			return w.c.Update(context.Background(), node)
+		})
 		m.reconcile()
 		m.after(30 * time.Second)
 		if !slices.ContainsFunc(m.node().Spec.Taints, func(t corev1.Taint) bool { return t.Key == "team" && t.Value == "x" }) {
