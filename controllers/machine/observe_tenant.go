@@ -142,7 +142,7 @@ func (r *Reconciler) observeNode(ctx context.Context, obs *observation) error {
 		obs.facts.Node.Undeletable = r.deletions.Problem(node, obs.facts.Now)
 	}
 	_, obs.facts.Node.CordonedByIngot = node.Annotations[v1alpha1.AnnotationCordoned]
-	if leaving && node.Spec.Unschedulable {
+	if leaving && node.Spec.Unschedulable && obs.facts.CanEvict() {
 		return r.observePods(ctx, obs)
 	}
 	return nil

@@ -114,13 +114,14 @@ func failureKind(reason string) string {
 	return "its controller reports " + reason
 }
 
-// runningStep returns the end of a message that names the installer's step, or the place of a host that waits for its turn. It is empty while neither is so.
-func (s scope) runningStep() string {
+// slowStep returns the end of a message that names the place of a host that waits for its turn, or the installer's step where that takes long. It is empty while
+// neither is so.
+func (s scope) slowStep() string {
 	if r := s.Host.Record; r != nil && r.Status.Queue != nil {
 		return fmt.Sprintf(": it has the place %d in the queue of its NodeProvider, which works on a limited number of hosts at the same time", r.Status.Queue.Place)
 	}
 	if r := s.Host.Record; r != nil && r.Status.Wanted.IsOpen() {
-		if a := r.Status.Progress(); a != nil {
+		if a := r.Status.Progress(); a != nil && s.isStepSlow(a) {
 			return ": " + stepTimes(r.Status.Wanted, a)
 		}
 	}

@@ -301,7 +301,7 @@ func loadingFinding(a *v1alpha1.HostAttempt) v1alpha1.HostFindingReason {
 // overdueStep returns the end of a message that names the installer's step. It is empty until the step has taken long or the phase is overdue.
 func (s scope) overdueStep(a *v1alpha1.HostAttempt) string {
 	switch {
-	case a != nil && s.isStepSlow(a):
+	case a != nil && isServerStep[hardware.Step(a.Step)] && s.isStepSlow(a):
 		return fmt.Sprintf(": attempt %d is at %s", a.Number, stepTimes(s.Host.Record.Status.Wanted, a))
 	case !s.isOverdue():
 		return ""
@@ -321,9 +321,9 @@ var isServerStep = map[hardware.Step]bool{
 	hardware.StepPoweringOff: true, hardware.StepPoweringOn: true, hardware.StepBooting: true, hardware.StepLoading: true,
 }
 
-// isStepSlow reports whether the server takes long for the step.
+// isStepSlow reports whether the attempt is at the step for long.
 func (s scope) isStepSlow(a *v1alpha1.HostAttempt) bool {
-	return isServerStep[hardware.Step(a.Step)] && a.StepAt != nil && !s.Now.Before(a.StepAt.Add(stepDelay))
+	return a.StepAt != nil && !s.Now.Before(a.StepAt.Add(stepDelay))
 }
 
 // stepDelayLeft returns the time until the step counts as slow. It is 0 when it does already, and for a step of the agent.

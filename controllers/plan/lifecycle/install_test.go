@@ -71,8 +71,12 @@ func TestAStepThatTakesLongIsReportedWithItsDeadlineAndThatOfTheAttempt(t *testi
 		t.Errorf("the deadline of the agent moves with its progress, and is shown: %q", later)
 	}
 	attempt.Step, wanted.Operation = "Loading", "Erase"
-	if step := (scope{Facts: f, guards: realGuards()}).runningStep(); step != ": Loading since 11:00:00Z; this step ends by 11:20:00Z; the attempt ends by 11:45:00Z" {
+	if step := (scope{Facts: f, guards: realGuards()}).slowStep(); step != ": Loading since 11:00:00Z; this step ends by 11:20:00Z; the attempt ends by 11:45:00Z" {
 		t.Errorf("erase%s", step)
+	}
+	f.Now = began.Add(10 * time.Second)
+	if step := (scope{Facts: f, guards: realGuards()}).slowStep(); step != "" {
+		t.Errorf("a quick step of an erase costs a write%s", step)
 	}
 }
 
@@ -331,7 +335,7 @@ func TestAMachineThatWaitsForItsTurnShowsItsPlace(t *testing.T) {
 	if r := p.waitForInstallation(); r.report.reason == v1alpha1.ReasonQueued {
 		t.Errorf("it waits for an erase: %+v", r.report)
 	}
-	if step := p.runningStep(); !strings.HasPrefix(step, ": it has the place 1 in the queue") {
+	if step := p.slowStep(); !strings.HasPrefix(step, ": it has the place 1 in the queue") {
 		t.Errorf("erase%s", step)
 	}
 }

@@ -180,7 +180,7 @@ func powerOffSteps() []step {
 // emptyingSteps are the steps that empty the Node before a power-off.
 func emptyingSteps() []step {
 	return []step{
-		stepsIf("the pods have time to leave", scope.canEvict,
+		stepsIf("the pods have time to leave", scope.CanEvict,
 			newStep("the tenant's API server answers", scope.waitForTenant),
 			newStep("the Node is cordoned", scope.planCordon),
 			newStep("the Node's pods have left", scope.planEviction)),

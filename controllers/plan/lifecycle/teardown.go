@@ -20,10 +20,10 @@ const (
 // maxNamed is how many pods or budgets a message names, so that it stays readable.
 const maxNamed = 5
 
-// canEvict reports whether the pods are still to be evicted: until the power-off has begun and, in a release, until the drain time-out. A
+// CanEvict reports whether the pods are still to be evicted, and therefore listed: until the power-off has begun and, in a release, until the drain time-out. A
 // roll has no time-out.
-func (s scope) canEvict() bool {
-	return !s.hasPowerOffBegun() && !(s.Machine.Status.Phase == v1alpha1.MachineReleasing && s.IsDrainOver())
+func (f Facts) CanEvict() bool {
+	return f.Host != nil && !f.hasPowerOffBegun() && !(f.Machine.Status.Phase == v1alpha1.MachineReleasing && f.IsDrainOver())
 }
 
 // isBeforePowerOff reports whether the machine still runs, so that the roll can be cancelled.
@@ -152,8 +152,13 @@ func (s scope) planPowerOff() result {
 	return s.waitForPowerState()
 }
 
+// powerOffReport is the same from the decision to power off until the BMC has confirmed it.
 func (s scope) powerOffReport() report {
-	return report{reason: v1alpha1.ReasonPoweringOff, message: "host " + s.hostName() + " is being powered off"}
+	return s.unconfirmedReport(v1alpha1.ReasonPoweringOff, "host "+s.hostName()+" is being powered off, which its BMC has not confirmed")
+}
+
+func (s scope) unconfirmedReport(reason, message string) report {
+	return report{reason: reason, waitingFor: "the confirmed power-off", message: message + s.unconfirmedHint()}
 }
 
 func (s scope) waitForPowerOff() result {
@@ -164,13 +169,11 @@ func (s scope) waitForPowerOff() result {
 		// The power-off was confirmed before the host was deprovisioned, and is confirmed again when the operator looks at its power again.
 		return s.planDeprovisionForNextImage()
 	}
-	reason, message := s.hostProblem()
-	if reason == "" {
-		reason, message = v1alpha1.ReasonPoweringOff, "the BMC has not confirmed the power-off of "+s.hostName()
+	r := s.powerOffReport()
+	if reason, message := s.hostProblem(); reason != "" {
+		r = s.unconfirmedReport(reason, message)
 	}
-	return waitResult(report{
-		reason: reason, waitingFor: "the confirmed power-off", message: message + s.unconfirmedHint(),
-	}).withRequeueAfter(hostCheckInterval)
+	return waitResult(r).withRequeueAfter(hostCheckInterval)
 }
 
 // unconfirmedHint returns the end of a message about a power-off that the BMC has not confirmed.
@@ -295,8 +298,13 @@ func (s scope) planDeprovision() result {
 		return done
 	}
 	return actionResult(Action{Kind: Deprovision}, report{
-		reason: v1alpha1.ReasonErasing, waitingFor: "the host to be erased", message: "host " + s.hostName() + " is being deprovisioned",
+		reason: v1alpha1.ReasonErasing, waitingFor: "the host to be erased", message: s.deprovisioningMessage(),
 	})
+}
+
+// deprovisioningMessage is the same until the host is back, unless a step takes long: each status write is a request, and HostRecord.status has every step.
+func (s scope) deprovisioningMessage() string {
+	return "host " + s.hostName() + " is being deprovisioned"
 }
 
 func (s scope) waitForErase() result {
@@ -306,7 +314,10 @@ func (s scope) waitForErase() result {
 	reason, message := s.hostProblem()
 	switch {
 	case reason == "":
-		reason, message = v1alpha1.ReasonErasing, "host "+s.hostName()+" is "+string(s.Host.State)+s.runningStep()+s.unobservedHint()
+		reason, message = v1alpha1.ReasonErasing, s.deprovisioningMessage()+s.slowStep()
+		if s.Host.isBack() {
+			message = "host " + s.hostName() + " is " + string(s.Host.State) + s.unobservedHint()
+		}
 	case reason == v1alpha1.ReasonBootAddressWrong || reason == v1alpha1.ReasonBootNetworkInvalid:
 		message += "; its erase waits for that, and the host stays out of the pool"
 	case s.Host.Error != "":
