@@ -116,19 +116,21 @@ $(BIN)/node-image/guest: $(wildcard test/vm/guest/*.go) go.mod | $(BIN)/node-ima
 	@go build -ldflags '-s -w' -o $@ ./test/vm/guest
 
 ##@ Develop
-# One package more than processors is tested at once, because tests wait too; the slowest begin first.
-TESTS_AT_ONCE ?= $(shell echo $$(($$(nproc) + 1)))
+# Two packages more than processors are tested at once, because tests wait too; the slowest begin first.
+TESTS_AT_ONCE ?= $(shell echo $$(($$(nproc) + 2)))
+# Where every program is demanded, no result of an earlier run counts.
+FRESH = $(if $(INGOT_REQUIRE),-count=1)
 EVENTS = $(BIN)/events
 # run_tests,ARGUMENTS runs tests and then reports what was slow, failed and skipped.
 define run_tests
 	@rm -rf $(EVENTS) && mkdir -p $(EVENTS); failed=0; \
 	$(if $(ARGS),,(cd test/controlplane && GOFLAGS=-trimpath $(CURDIR)/$(BIN)/gotestsum --jsonfile $(CURDIR)/$(EVENTS)/controlplane.json --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary=all -- -count=1 -timeout 10m ./...) || failed=1;) \
-	$(BIN)/gotestsum --jsonfile $(EVENTS)/tests.json --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary=all -- -vet=off -p $(TESTS_AT_ONCE) -count=1 $(1) || failed=1; \
+	$(BIN)/gotestsum --jsonfile $(EVENTS)/tests.json --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary=all -- -vet=off -p $(TESTS_AT_ONCE) $(FRESH) $(1) || failed=1; \
 	go run ./test/suite -budgets test/suite/budgets $(if $(INGOT_REQUIRE),-enforce) $(EVENTS)/*.json || failed=1; exit $$failed
 endef
 
 .PHONY: test
-test: $(BIN)/gotestsum programs ## Run what every change must pass. ARGS="-run NAME ./PACKAGE" narrows it; INGOT_REQUIRE=all fails where a program is missing.
+test: $(BIN)/gotestsum programs ## Run what every change must pass, where something has changed. ARGS="-run NAME ./PACKAGE" narrows it; INGOT_REQUIRE=all runs all of it and fails where a program is missing.
 	$(call run_tests,-timeout 30m $(if $(ARGS),$(ARGS),$$(go run ./test/suite -order test/suite/budgets) ./...))
 
 .PHONY: test-deep

@@ -7,12 +7,13 @@ import (
 
 // Bounds of the comparisons.
 const (
-	// maxChange is the part by which a row may differ from the table, beside slack.
+	// maxChange is the part by which a row may differ from the table, where that is more than slack.
 	maxChange = 0.05
-	// maxGrowth is the part by which a Machine may cost more in the large fleet than in the small one, beside slack.
+	// maxGrowth is the part by which a Machine may cost more in the large fleet than in the small one, beside a third of slack.
 	maxGrowth = 0.10
-	// slack is the number of requests a Machine by which a row may differ: one for every fourth of them.
-	slack = 0.25
+	// slack is the number of requests a Machine by which a row may differ: less than one for each, and more than what is written again because a
+	// baremetal-operator wrote first.
+	slack = 0.75
 	// slackBytes is the same for rows of bytes.
 	slackBytes = 100.0
 	// maxRefused is the part of the writes that API servers may refuse.
@@ -33,11 +34,11 @@ func compare(table, measured Costs) []string {
 	for _, row := range sortedRows(append(table[:], measured[:]...)...) {
 		for i, size := range sizes {
 			was, is := table.perMachine(i, row), measured.perMachine(i, row)
-			if difference := is - was; max(difference, -difference) > was*maxChange+row.slack() {
+			if difference := is - was; max(difference, -difference) > max(was*maxChange, row.slack()) {
 				out = append(out, fmt.Sprintf("%s, %d Machines: %s %s: %.2f a Machine, and %.2f in the table", row.Provider, size, row.where(), verdict(difference), is, was))
 			}
 		}
-		if small, large := measured.perMachine(0, row), measured.perMachine(1, row); large > small*(1+maxGrowth)+row.slack()/2 {
+		if small, large := measured.perMachine(0, row), measured.perMachine(1, row); large > small*(1+maxGrowth)+row.slack()/3 {
 			out = append(out, fmt.Sprintf("%s: %s grows with the fleet: %.2f a Machine of %d, and %.2f of %d", row.Provider, row.where(), large, sizes[1], small, sizes[0]))
 		}
 	}

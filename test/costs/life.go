@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
 	"github.com/ingot-dev/ingot/test/environment"
 	"github.com/ingot-dev/ingot/test/fleet"
 )
@@ -24,8 +25,8 @@ import (
 // imageBytes is the size of the image: the servers are hollow, because what a disk takes costs no request.
 const imageBytes = 20 << 20
 
-// working is how often a host is polled that is worked on. It is rarer than by default, so that what a Machine costs depends little on how fast the servers are.
-const working = 10 * time.Second
+// intervals are rarer than by default, so that what a Machine costs depends little on how fast the servers are: none of its hosts is looked at because it is time.
+var intervals = settings.Intervals{Working: metav1.Duration{Duration: 10 * time.Second}, Steady: metav1.Duration{Duration: time.Hour}}
 
 // selfTest is how long a server's self-test takes: longer than the manager needs to write that it is on. Without it both write at once, and how often one of
 // them is refused depends on the machine.
@@ -62,7 +63,7 @@ type life struct {
 // measureLife drives so many servers through a life, and returns what it cost.
 func measureLife(ctx context.Context, dir, provider string, servers int, progress io.Writer) (l *life, err error) {
 	l = &life{ledger: Ledger{}, Fleet: fleet.New(fleet.Options{
-		Dir: dir, Provider: provider, Servers: servers, Classes: classes, Tenants: clusters, Sharing: true, ImageBytes: imageBytes, Timeout: limit, Working: working, SelfTest: selfTest, Progress: progress,
+		Dir: dir, Provider: provider, Servers: servers, Classes: classes, Tenants: clusters, Sharing: true, ImageBytes: imageBytes, Timeout: limit, Intervals: intervals, SelfTest: selfTest, Progress: progress,
 	})}
 	l.Env.ProgramDir = "../../bin"
 	defer func() { err = errors.Join(err, l.Stop(), l.Env.RemoveAllButLogs()) }()

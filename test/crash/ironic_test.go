@@ -18,6 +18,7 @@ import (
 const ironicVariable = "INGOT_CRASH_IRONIC"
 
 func TestNothingIsLostOnNodesOfIronic(t *testing.T) {
+	require.Turn(t, 1)
 	if program := ironic.Missing(); program != "" {
 		require.Missing(t, program, ironic.Install)
 	}

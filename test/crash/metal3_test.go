@@ -13,6 +13,7 @@ import (
 	"github.com/ingot-dev/ingot/test/baremetaloperator"
 	"github.com/ingot-dev/ingot/test/environment"
 	"github.com/ingot-dev/ingot/test/metal3rack"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 const (
@@ -23,6 +24,7 @@ const (
 )
 
 func TestNothingIsLostOnHostsOfABaremetalOperator(t *testing.T) {
+	require.Turn(t, 2)
 	testEveryDeath(t, kind{variable: metal3Variable, isMetal3: true, sampleSize: sampleSize / 2, scenarios: map[string]scenario{
 		"life":    {prepare: (*testbed).prepareLife, tell: (*testbed).runLife},
 		"rollout": {prepare: (*testbed).prepareRollout, tell: (*testbed).runRollout},

@@ -144,6 +144,7 @@ func TestTheDemoKeepsItsPromisesWithABaremetalOperator(t *testing.T) {
 }
 
 func TestTheStoryOfTenantsKeepsItsPromises(t *testing.T) {
+	require.Turn(t, 5)
 	t.Parallel()
 	d := startDemo(t, "--story", "tenants")
 	if status := d.end(t); status != 0 {

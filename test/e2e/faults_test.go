@@ -18,6 +18,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/test/bmc"
 	"github.com/ingot-dev/ingot/test/rack"
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 // waitTimeout is much longer than any step of these servers takes on a busy machine.
@@ -159,6 +160,7 @@ func eraseFails(ctx context.Context, s *faultCase) error {
 }
 
 func TestEveryFaultEndsAsItMust(t *testing.T) {
+	require.Turn(t, 4)
 	t.Parallel()
 	all := faults()
 	profile, err := rack.ProfileNamed("hgx-h100")

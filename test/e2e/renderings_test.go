@@ -116,7 +116,7 @@ func (v observation) generation() string {
 
 // TestANewVersionJudgesNobodyByAnotherPromise starts a manager with another resolver over an admitted fleet.
 func TestANewVersionJudgesNobodyByAnotherPromise(t *testing.T) {
-	require.OneOf(t, 3)
+	require.Turn(t, 3)
 	t.Parallel()
 	profile, err := rack.ProfileNamed("hgx-h100")
 	if err != nil {

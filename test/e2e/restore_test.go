@@ -42,7 +42,7 @@ type restoreCase struct {
 }
 
 func TestARestoreWithNewUIDsTouchesNoSettledServer(t *testing.T) {
-	require.OneOf(t, 3)
+	require.Turn(t, 2)
 	t.Parallel()
 	profile, err := rack.ProfileNamed("hgx-h100")
 	if err != nil {

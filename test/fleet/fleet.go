@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
 	"github.com/ingot-dev/ingot/imagebuilder/pack"
 	"github.com/ingot-dev/ingot/test/environment"
 	"github.com/ingot-dev/ingot/test/loopback"
@@ -52,8 +53,8 @@ type Options struct {
 	ImageBytes int64
 	// Timeout is the longest that a step of the fleet may take.
 	Timeout time.Duration
-	// Working is how often the manager polls a host that is worked on; 0: its default.
-	Working time.Duration
+	// Intervals is how often the manager looks at a host; zero: its defaults.
+	Intervals settings.Intervals
 	// SelfTest is how long a server's self-test takes before it boots.
 	SelfTest time.Duration
 	// TenantQPS is the manager's limit of requests a second to one tenant; 0: its default.

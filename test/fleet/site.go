@@ -233,8 +233,8 @@ func (f *Fleet) StartManager(ctx context.Context) error {
 		}
 		plain := settings.Default()
 		s.Boot.ProgressInterval, s.Intervals = plain.Boot.ProgressInterval, plain.Intervals
-		if f.Options.Working > 0 {
-			s.Intervals.Working = metav1.Duration{Duration: f.Options.Working}
+		if f.Options.Intervals != (settings.Intervals{}) {
+			s.Intervals = f.Options.Intervals
 		}
 		if n := f.Options.TenantQPS; n > 0 {
 			s.Tenants.QPS, s.Tenants.Burst = float32(n), 2*n

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -72,6 +73,22 @@ func OneOf(t testing.TB, parts uint32) {
 	if value := os.Getenv(DeepVariable); value != "all" && hash(value+"/"+t.Name())%parts != 0 {
 		t.Skip("make test-deep runs it; one part of several is run each time")
 	}
+}
+
+// turns is the number of turns that the longest tests share.
+const turns = 6
+
+// Turn skips one of the longest tests where another has its turn: each text of DeepVariable chooses one turn, so that a run of CI takes as long as the last.
+// Tests of one turn run together. Without the variable none has its turn, and in the deep suite all have.
+func Turn(t testing.TB, turn uint32) {
+	t.Helper()
+	if !hasTurn(os.Getenv(DeepVariable), turn) {
+		t.Skip("make test-deep runs it; one of " + strconv.Itoa(turns) + " turns is taken by each run of CI")
+	}
+}
+
+func hasTurn(value string, turn uint32) bool {
+	return value == "all" || value != "" && hash(value)%turns == turn
 }
 
 // Sample returns how a test with many cases chooses among them: all of them in the deep suite, else a sample by a seed, which changes with the text of

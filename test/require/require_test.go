@@ -48,3 +48,25 @@ func TestASliceOfTheDeepSuiteIsTheSameForTheSameText(t *testing.T) {
 		t.Errorf("a slice has %.3f of the tests, want about 1/%d", part, deepSlices)
 	}
 }
+
+func TestEachTextHasOneTurnAndEveryTurnComes(t *testing.T) {
+	came := map[uint32]bool{}
+	for i := range 100 {
+		n := 0
+		for turn := range uint32(turns) {
+			if hasTurn("", turn) || !hasTurn("all", turn) {
+				t.Fatal("a turn comes without the variable, or not in the deep suite")
+			}
+			if hasTurn(fmt.Sprint("commit", i), turn) {
+				came[turn] = true
+				n++
+			}
+		}
+		if n != 1 {
+			t.Errorf("commit%d has %d turns", i, n)
+		}
+	}
+	if len(came) != turns {
+		t.Errorf("of %d turns came %v", turns, came)
+	}
+}
