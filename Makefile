@@ -118,24 +118,30 @@ $(BIN)/node-image/guest: $(wildcard test/vm/guest/*.go) go.mod | $(BIN)/node-ima
 ##@ Develop
 # Two packages more than processors are tested at once, because tests wait too; the slowest begin first.
 TESTS_AT_ONCE ?= $(shell echo $$(($$(nproc) + 2)))
-# Where every program is demanded, no result of an earlier run counts.
-FRESH = $(if $(INGOT_REQUIRE),-count=1)
+# Packages whose tests use nothing of test, and the others. What the first say depends on the code alone, so that the result of an earlier run of the same
+# code counts; that of the others counts where no program is demanded.
+LIST = go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./...
+PURE = $(LIST) | grep -v /test/ | cut -d' ' -f1
+OTHERS = go run ./test/suite -order test/suite/budgets; $(LIST) | grep /test/ | cut -d' ' -f1
+FRESH = $(if $(INGOT_REQUIRE)$(ARGS),-count=1)
 EVENTS = $(BIN)/events
-# run_tests,ARGUMENTS runs tests and then reports what was slow, failed and skipped.
+GOTESTSUM = $(CURDIR)/$(BIN)/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary=all --jsonfile $(CURDIR)/$(EVENTS)
+# run_tests,FLAGS runs tests and then reports what was slow, failed and skipped.
 define run_tests
 	@rm -rf $(EVENTS) && mkdir -p $(EVENTS); failed=0; \
-	$(if $(ARGS),,(cd test/controlplane && GOFLAGS=-trimpath $(CURDIR)/$(BIN)/gotestsum --jsonfile $(CURDIR)/$(EVENTS)/controlplane.json --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary=all -- -count=1 -timeout 10m ./...) || failed=1;) \
-	$(BIN)/gotestsum --jsonfile $(EVENTS)/tests.json --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary=all -- -vet=off -p $(TESTS_AT_ONCE) $(FRESH) $(1) || failed=1; \
+	$(if $(ARGS),,(cd test/controlplane && GOFLAGS=-trimpath $(GOTESTSUM)/controlplane.json -- $(FRESH) -timeout 10m ./...) || failed=1; \
+	$(GOTESTSUM)/pure.json -- -vet=off $(1) $$($(PURE)) || failed=1;) \
+	$(GOTESTSUM)/tests.json -- -vet=off -p $(TESTS_AT_ONCE) $(FRESH) $(1) $(if $(ARGS),$(ARGS),$$($(OTHERS))) || failed=1; \
 	go run ./test/suite -budgets test/suite/budgets $(if $(INGOT_REQUIRE),-enforce) $(EVENTS)/*.json || failed=1; exit $$failed
 endef
 
 .PHONY: test
 test: $(BIN)/gotestsum programs ## Run what every change must pass, where something has changed. ARGS="-run NAME ./PACKAGE" narrows it; INGOT_REQUIRE=all runs all of it and fails where a program is missing.
-	$(call run_tests,-timeout 30m $(if $(ARGS),$(ARGS),$$(go run ./test/suite -order test/suite/budgets) ./...))
+	$(call run_tests,-timeout 30m)
 
 .PHONY: test-deep
 test-deep: $(BIN)/gotestsum programs boot boot-arm64 node-image ironic-agent ironic-29 ## Run every test that there is, for hours: all crash points, every way to boot, both Ironics, the ledger of costs; then the mutants.
-	$(call run_tests,-timeout 5h $(if $(ARGS),$(ARGS),./...))
+	$(call run_tests,-timeout 5h)
 	@$(if $(ARGS),,$(MAKE) --no-print-directory costs && go run ./test/mutants)
 test-deep: export INGOT_DEEP = all
 test-deep: export INGOT_REQUIRE = all
@@ -147,7 +153,7 @@ e2e: programs boot node-image ## Install a virtual server with real firmware by 
 .PHONY: unit
 unit: $(BIN)/gotestsum ## Run the tests of packages that start no control plane, where something has changed: the suite for every save.
 	@$(BIN)/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary=output -- -vet=off -short \
-		$$(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep -v ' .*ingot/test/\(management\|cluster\)' | cut -d' ' -f1)
+		$$($(LIST) | grep -v ' .*/test/\(management\|cluster\)' | cut -d' ' -f1)
 
 .PHONY: mutants
 mutants: ## Change the pure packages in one place at a time, for 45 minutes; print what no test notices. ARGS="-budget 10m ./controllers/plan/host" narrows it.

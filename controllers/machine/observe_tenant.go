@@ -142,15 +142,18 @@ func (r *Reconciler) observeNode(ctx context.Context, obs *observation) error {
 		obs.facts.Node.Undeletable = r.deletions.Problem(node, obs.facts.Now)
 	}
 	_, obs.facts.Node.CordonedByIngot = node.Annotations[v1alpha1.AnnotationCordoned]
-	if leaving && node.Spec.Unschedulable && obs.facts.CanEvict() {
+	if leaving {
 		return r.observePods(ctx, obs)
 	}
 	return nil
 }
 
-// observePods lists the pods that must be evicted and, once the time of a roll's eviction is over, the disruption budgets that
-// block them.
+// observePods lists the pods that must be evicted while a cordoned Node is emptied and, once the time of a roll's eviction is over, the disruption budgets
+// that block them.
 func (r *Reconciler) observePods(ctx context.Context, obs *observation) error {
+	if !obs.facts.Node.Unschedulable || !obs.facts.CanEvict() {
+		return nil
+	}
 	pods, err := podsToEvict(ctx, obs.access.Clientset, obs.node.Name)
 	if err != nil {
 		obs.setUnreachable(err)
