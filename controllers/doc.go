@@ -116,12 +116,14 @@
 //	    config["config"]
 //	  end
 //	  subgraph types["API types"]
+//	    api_input["api/input"]
 //	    api_v1alpha1["api/v1alpha1"]
 //	  end
 //	  decisions --> documents & metal
 //	  documents --> types
 //	  images --> types
 //	  kit --> decisions
+//	  metal --> types
 //	  programs --> images & manifests & shells
 //	  shells --> kit
 //	  cmd_ingot_demo --> cmd_ingot

@@ -3,7 +3,6 @@ package v1alpha1
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -133,17 +132,6 @@ const (
 // Machine.
 func ProviderID(machine types.UID, attempt int64) string {
 	return ProviderIDPrefix + string(machine) + "/" + strconv.FormatInt(attempt, 10)
-}
-
-// Truncate shortens text to at most limit bytes, for a field that has a limit or a message that quotes it. A text that was shortened
-// ends with "...", after a whole character: the API server would replace half a character, and what is stored would differ from what
-// was written for ever.
-func Truncate(text string, limit int) string {
-	const ellipsis = "..."
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:max(limit-len(ellipsis), 0)], "") + ellipsis
 }
 
 // AuthorizedKeys returns the SSH keys of all lists in their order. A key that several objects name is authorized once.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/entitlement"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
@@ -70,7 +71,7 @@ func problemOf(doing string, err error) *problem {
 	if err == nil {
 		return nil
 	}
-	p := &problem{status: metav1.ConditionUnknown, reason: v1alpha1.ReasonTenantUnreachable, message: doing + ": " + tenantaccess.Printable(err.Error())}
+	p := &problem{status: metav1.ConditionUnknown, reason: v1alpha1.ReasonTenantUnreachable, message: doing + ": " + input.Line(err.Error(), tenantaccess.MaxQuoted)}
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsConflict(err), apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
 		// What was read a moment ago is so no more: the next look knows. An admission webhook may answer the same for ever.
@@ -315,7 +316,7 @@ func madeClasses(ours map[identity]*unstructured.Unstructured) (map[string]entit
 		}
 		var c resourcev1.DeviceClass
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &c); err != nil {
-			return nil, &problem{status: metav1.ConditionFalse, reason: v1alpha1.ReasonObjectRefused, message: fmt.Sprintf("read DeviceClass %s of the shared cluster: %s", id.Name, tenantaccess.Printable(err.Error()))}
+			return nil, &problem{status: metav1.ConditionFalse, reason: v1alpha1.ReasonObjectRefused, message: fmt.Sprintf("read DeviceClass %s of the shared cluster: %s", id.Name, input.Line(err.Error(), tenantaccess.MaxQuoted))}
 		}
 		made := entitlement.MadeClass{MadeFor: c.Annotations[v1alpha1.AnnotationMadeFor]}
 		if len(c.Spec.Selectors) == 1 && c.Spec.Selectors[0].CEL != nil {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/entitlement"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
@@ -132,7 +133,7 @@ func judgeProbe(err error, e *v1alpha1.Entitlement, namespace string, isEarly bo
 		}
 	default:
 		p.message = fmt.Sprintf("a claim of DeviceClass %s in namespace %s, which policy %s must refuse, is refused by something else, so that it is not known whether the policy is at work: %s",
-			probeClass, namespace, entitlement.ClaimPolicyName(e), tenantaccess.Printable(err.Error()))
+			probeClass, namespace, entitlement.ClaimPolicyName(e), input.Line(err.Error(), tenantaccess.MaxQuoted))
 	}
 	return p
 }

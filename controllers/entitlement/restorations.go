@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
@@ -139,7 +140,7 @@ func changedBy(object, existing *unstructured.Unstructured) string {
 	if newest == nil {
 		return ""
 	}
-	out := tenantaccess.Printable(newest.Manager)
+	out := input.Line(newest.Manager, tenantaccess.MaxQuoted)
 	if newest.Time != nil {
 		out += " at " + newest.Time.UTC().Format(time.RFC3339)
 	}
@@ -232,7 +233,7 @@ func valueText(value any) string {
 	case map[string]any, []any:
 		return "set"
 	}
-	return v1alpha1.Truncate(tenantaccess.Printable(fmt.Sprint(value)), maxValue)
+	return input.Truncate(input.Line(fmt.Sprint(value), tenantaccess.MaxQuoted), maxValue)
 }
 
 // reportRestoration makes an Event and a log line. They are made before the write, so that a manager that ends in between leaves a trace. An Event that cannot be

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/entitlement"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
@@ -105,7 +106,7 @@ type waitingPods struct {
 func (r *Reconciler) observePods(ctx context.Context, obs *observation) ([]entitlement.Pod, entitlement.Refusals, error) {
 	all, err := readShared(r, obs, "Pod", func() (*waitingPods, error) { return readPods(ctx, obs.access, obs.input.Guarded) })
 	if err != nil {
-		return nil, nil, fmt.Errorf("list the pods of the shared cluster that wait: %s", tenantaccess.Printable(err.Error()))
+		return nil, nil, fmt.Errorf("list the pods of the shared cluster that wait: %s", input.Line(err.Error(), tenantaccess.MaxQuoted))
 	}
 	var pods []entitlement.Pod
 	refusals := entitlement.Refusals{}
@@ -162,7 +163,7 @@ func readRefusals(ctx context.Context, a *tenantaccess.Access) (map[string]entit
 		if out[namespace] == nil {
 			out[namespace] = entitlement.Refusals{}
 		}
-		out[namespace][name] = tenantaccess.PrintableTo(entitlement.RefusalText(strings.TrimPrefix(e.Message, combined)), v1alpha1.MaxWaitMessage)
+		out[namespace][name] = input.Line(entitlement.RefusalText(strings.TrimPrefix(e.Message, combined)), v1alpha1.MaxWaitMessage)
 	}
 	return out, nil
 }

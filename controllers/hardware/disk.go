@@ -188,23 +188,6 @@ func similarity(a, b Disk) int {
 	return 0
 }
 
-// MatchDisks returns for each known disk the index of the present disk that it is, or -1. Every present disk stands for one known disk
-// at most, and the descriptions that agree best belong together. Example: a controller has two namespaces with its serial number, and
-// one was deleted. The other one stands for itself alone, so that the deleted one is not found.
-func MatchDisks(known, present []Disk) []int {
-	found, isUsed := slices.Repeat([]int{-1}, len(known)), make([]bool, len(present))
-	for quality := 3; quality > 0; quality-- {
-		for i := range known {
-			for j := range present {
-				if found[i] < 0 && !isUsed[j] && similarity(known[i], present[j]) == quality {
-					found[i], isUsed[j] = j, true
-				}
-			}
-		}
-	}
-	return found
-}
-
 // AbsentDisks returns the known disks that are not among the present ones, as MatchDisks finds them.
 func AbsentDisks(known, present []Disk) []Disk {
 	var absent []Disk

@@ -1,7 +1,9 @@
 package hardware
 
 import (
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 )
 
@@ -57,5 +59,52 @@ func TestAKnownDiskIsAbsentWhenNoPresentDiskStandsForIt(t *testing.T) {
 		if got := AbsentDisks(c.known, c.present); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
+	}
+}
+
+// TestDisksAreMatchedAsByComparingEachWithEach compares with the definition: of all pairs that agree best, the first.
+func TestDisksAreMatchedAsByComparingEachWithEach(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	pick := func(from ...string) string { return from[random.IntN(len(from))] }
+	disks := func() []Disk {
+		out := make([]Disk, random.IntN(8))
+		for i := range out {
+			out[i] = Disk{
+				Name: pick("", "/dev/sda", "/dev/sdb"), SerialNumber: pick("", "", "S1", "s1 ", "S2", "none"), WWN: pick("", "", "eui.1", "0x1", "eui.2"),
+				SizeBytes: int64(1 + random.IntN(2)),
+			}
+		}
+		return out
+	}
+	for range 20_000 {
+		known, present := disks(), disks()
+		want, isUsed := slices.Repeat([]int{-1}, len(known)), make([]bool, len(present))
+		for quality := 3; quality > 0; quality-- {
+			for i := range known {
+				for j := range present {
+					if want[i] < 0 && !isUsed[j] && similarity(known[i], present[j]) == quality {
+						want[i], isUsed[j] = j, true
+					}
+				}
+			}
+		}
+		if got := MatchDisks(known, present); !slices.Equal(got, want) {
+			t.Fatalf("known %+v\npresent %+v: %v, want %v", known, present, got, want)
+		}
+	}
+}
+
+// TestManyDisksAreMatchedInTheTimeOfTheirNumber ends soon: each compared with each takes hours.
+func TestManyDisksAreMatchedInTheTimeOfTheirNumber(t *testing.T) {
+	disks := func(prefix string) []Disk {
+		out := make([]Disk, 200_000)
+		for i := range out {
+			out[i] = Disk{Name: "/dev/sda", SizeBytes: 1, SerialNumber: prefix + strconv.Itoa(i)}
+		}
+		return out
+	}
+	known := disks("A")
+	if absent := AbsentDisks(known, disks("B")); len(absent) != len(known) {
+		t.Errorf("%d of %d disks are absent", len(absent), len(known))
 	}
 }

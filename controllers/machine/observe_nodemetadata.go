@@ -10,7 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/controllers/machine/documents"
 	"github.com/ingot-dev/ingot/controllers/plan/contest"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
@@ -64,7 +64,7 @@ func (obs *observation) observeNodeMetadata(ctx context.Context, node *corev1.No
 func (obs *observation) readMetadataWriter(ctx context.Context, cached *corev1.Node, missing lifecycle.NodeMetadata) string {
 	var node corev1.Node
 	if err := obs.access.Client.Get(ctx, client.ObjectKeyFromObject(cached), &node); err != nil {
-		ctrl.LoggerFrom(ctx).Info("The Node whose labels or taints were removed cannot be read", "Node", cached.Name, "error", v1alpha1.Truncate(err.Error(), maxQuoted))
+		ctrl.LoggerFrom(ctx).Info("The Node whose labels or taints were removed cannot be read", "Node", cached.Name, "error", input.Truncate(err.Error(), maxQuoted))
 		return ""
 	}
 	writer := ""
@@ -76,7 +76,7 @@ func (obs *observation) readMetadataWriter(ctx context.Context, cached *corev1.N
 	if writer == "" && len(missing.Taints) > 0 {
 		writer = contest.LastWriter(node.ManagedFields, "f:spec", "f:taints")
 	}
-	quoted := strconv.QuoteToASCII(v1alpha1.Truncate(writer, maxQuoted))
+	quoted := strconv.QuoteToASCII(input.Truncate(writer, maxQuoted))
 	return quoted[1 : len(quoted)-1]
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/entitlement"
 	plan "github.com/ingot-dev/ingot/controllers/plan/rollout"
@@ -77,7 +78,7 @@ func (r *Reconciler) observeCluster(ctx context.Context, obs *observation, clust
 	tenant, claims, err := r.readClaims(ctx, entitlements)
 	if err != nil {
 		if len(budgets) > 0 {
-			obs.unreadable[cluster] = fmt.Sprintf("the claims of TenantCluster %s cannot be read, and a class of an Entitlement there has a maxUnavailable: %s", tenant, tenantaccess.Printable(err.Error()))
+			obs.unreadable[cluster] = fmt.Sprintf("the claims of TenantCluster %s cannot be read, and a class of an Entitlement there has a maxUnavailable: %s", tenant, input.Line(err.Error(), tenantaccess.MaxQuoted))
 			obs.sharing.Unreadable = max(obs.sharing.Unreadable, obs.unreadable[cluster])
 		}
 		return

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/servingcert"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
@@ -47,7 +48,7 @@ func refused(request string, err error) (servingcert.Decision, error) {
 		return servingcert.Decision{
 			Reason: v1alpha1.ReasonServingCertificateForbidden, After: forbiddenPause,
 			Message: fmt.Sprintf("CertificateSigningRequest %s names what it may, and the tenant's API server does not let Ingot approve it: %s. Expected are the rights that "+
-				"ingot tenant add --serving-certificates --tenant-side prints, and no webhook of the cluster against it", request, tenantaccess.Printable(err.Error())),
+				"ingot tenant add --serving-certificates --tenant-side prints, and no webhook of the cluster against it", request, input.Line(err.Error(), tenantaccess.MaxQuoted)),
 		}, nil
 	}
 	return servingcert.Decision{}, fmt.Errorf("approve CertificateSigningRequest %s: %w", request, err)

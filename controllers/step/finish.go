@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/event"
 )
@@ -44,7 +45,7 @@ func Finish(ctx context.Context, w Writer, before, after client.Object, events [
 	logger := log.FromContext(ctx)
 	for _, e := range events {
 		logger.Info(e.Message, "reason", e.Reason, "action", e.Action)
-		w.Recorder.Eventf(after, nil, e.Type, e.Reason, e.Action, "%s", v1alpha1.Truncate(e.Message, MaxNote))
+		w.Recorder.Eventf(after, nil, e.Type, e.Reason, e.Action, "%s", input.Truncate(e.Message, MaxNote))
 	}
 	logger.V(1).Info("Reconciled", "outcome", o.String())
 	return o.Result()
@@ -116,7 +117,7 @@ const maxMessage = 1024
 func SetCondition(conditions *[]metav1.Condition, generation int64, now time.Time, typ string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(conditions, metav1.Condition{
 		Type: typ, Status: status, ObservedGeneration: generation,
-		LastTransitionTime: metav1.NewTime(now), Reason: reason, Message: v1alpha1.Truncate(message, maxMessage),
+		LastTransitionTime: metav1.NewTime(now), Reason: reason, Message: input.Truncate(message, maxMessage),
 	})
 }
 

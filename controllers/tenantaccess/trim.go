@@ -9,6 +9,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
@@ -165,5 +166,5 @@ func limitTo(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-	return strings.Clone(v1alpha1.Truncate(text, limit))
+	return strings.Clone(input.Truncate(text, limit))
 }

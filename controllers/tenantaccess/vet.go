@@ -12,13 +12,23 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
+
+// kubeconfigBounds are those of a kubeconfig with some certificates in it.
+var kubeconfigBounds = input.Bounds{Bytes: 256 << 10, Depth: 20, Elements: 4096}
 
 // Vet returns a client configuration for the current context of a kubeconfig. It copies only the fields that are known to be safe, so
 // that other fields have no effect. The error is an *Error without a Tenant. Its message names the offending field and never quotes a
 // value.
 func Vet(kubeconfig []byte) (*rest.Config, error) {
+	if err := input.CheckYAML(kubeconfig, kubeconfigBounds); err != nil {
+		if large := (*input.Error)(nil); errors.As(err, &large) {
+			return nil, invalid("it is %v", large)
+		}
+		return nil, invalid("it does not parse as a kubeconfig")
+	}
 	parsed, err := clientcmd.Load(kubeconfig)
 	if err != nil {
 		// The parser's message may quote the file, credentials included.

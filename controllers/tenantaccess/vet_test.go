@@ -65,6 +65,8 @@ func TestUnsafeAndInvalidKubeconfigsAreRefusedByTheNameOfTheField(t *testing.T) 
 		{"half a pair", v1alpha1.ReasonKubeconfigInvalid, "client-certificate-data", configOf(s.URL, ca, "", "client-key-data: "+base64.StdEncoding.EncodeToString([]byte(secret)))},
 		{"no such context", v1alpha1.ReasonKubeconfigInvalid, `current-context "gone"`, []byte("kind: Config\napiVersion: v1\ncurrent-context: gone\n")},
 		{"no YAML", v1alpha1.ReasonKubeconfigInvalid, "does not parse", []byte("token: " + secret + "\n\t}{")},
+		{"aliases of aliases", v1alpha1.ReasonKubeconfigInvalid, "too large: expected at most 4096 elements", aliasesOfAliases()},
+		{"much", v1alpha1.ReasonKubeconfigInvalid, "too large: expected at most 262144 bytes", configOf(s.URL, ca, "", "token: "+strings.Repeat("a", 300_000))},
 		{"an empty file", v1alpha1.ReasonKubeconfigInvalid, "names no context", nil},
 	} {
 		r := New(Options{Scheme: testScheme(t)})
@@ -81,6 +83,15 @@ func TestUnsafeAndInvalidKubeconfigsAreRefusedByTheNameOfTheField(t *testing.T) 
 			t.Errorf("%s: For says %v", c.name, again)
 		}
 	}
+}
+
+// aliasesOfAliases returns a kubeconfig of half a kilobyte that expands to a billion values.
+func aliasesOfAliases() []byte {
+	out := "apiVersion: v1\nkind: Config\nextensions: [&a0 [lol]]\n"
+	for i := range 9 {
+		out += fmt.Sprintf("a%d: &a%d [%s]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*a%d, ", i), 9)+fmt.Sprintf("*a%d", i))
+	}
+	return []byte(out)
 }
 
 func FuzzVetSurvivesWhateverATenantWrites(f *testing.F) {

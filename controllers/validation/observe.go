@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strconv"
 	"sync"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/contest"
 	"github.com/ingot-dev/ingot/controllers/plan/nodeidentity"
@@ -111,7 +111,7 @@ func readTaintWriter(ctx context.Context, obs observation, m *v1alpha1.Machine) 
 		ctrl.LoggerFrom(ctx).Info("The Node whose gate was removed cannot be read", "Node", obs.node.Name, "error", err.Error())
 		return ""
 	}
-	return printable(contest.LastWriter(node.ManagedFields, "f:spec", "f:taints"))
+	return contest.LastWriter(node.ManagedFields, "f:spec", "f:taints")
 }
 
 // observeExpectation reads what the Machine's node must advertise: what its rendering says, with the resources that its
@@ -201,12 +201,6 @@ func nodeConflictReason(node *corev1.Node, found nodeidentity.Finding) *unjudged
 	}
 }
 
-// printable shortens a text that the tenant wrote and escapes what cannot be printed.
-func printable(text string) string {
-	quoted := strconv.QuoteToASCII(v1alpha1.Truncate(text, 128))
-	return quoted[1 : len(quoted)-1]
-}
-
 func (o observation) input(now time.Time, m *v1alpha1.Machine) verdict.Input {
 	in := verdict.Input{
 		Now: now, Expectation: o.expectation, Node: o.node, DaemonSets: o.daemonSets,
@@ -274,7 +268,7 @@ func (r *Reconciler) daemonSets(ctx context.Context, tenant types.NamespacedName
 	return r.daemonSetCache.get(ctx, tenant, r.Clock.Now(), func() []appsv1.DaemonSet {
 		sets, err := access.DaemonSets(ctx)
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Info("The tenant's DaemonSets cannot be listed", "TenantCluster", tenant, "error", v1alpha1.Truncate(err.Error(), maxLogged))
+			ctrl.LoggerFrom(ctx).Info("The tenant's DaemonSets cannot be listed", "TenantCluster", tenant, "error", input.Truncate(err.Error(), maxLogged))
 		}
 		return sets
 	})

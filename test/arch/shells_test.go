@@ -205,7 +205,7 @@ func TestAPackageHasOneAlias(t *testing.T) {
 // type of events, and all fields and messages are shortened by one rule.
 var onlyDeclaredIn = map[string]string{
 	"Event":    "controllers/plan/event",
-	"Truncate": "api/v1alpha1",
+	"Truncate": "api/input",
 }
 
 func TestEventsAndShortenedTextsAreDeclaredOnce(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ingot-dev/ingot/api/input"
 )
 
 // Exit statuses.
@@ -74,13 +76,13 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &UsageError{cmd.UseLine(), err} })
 	wrapArgumentErrors(root)
 	root.SetArgs(args)
-	root.SetOut(stdout)
+	root.SetOut(visibleOn(stdout))
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return ExitOK
 	}
-	fmt.Fprintln(stderr, root.Name()+":", strings.ReplaceAll(err.Error(), "\n", "; "))
+	fmt.Fprintln(stderr, root.Name()+":", input.Text(strings.ReplaceAll(err.Error(), "\n", "; ")))
 	var usage *UsageError
 	if errors.As(err, &usage) {
 		fmt.Fprintln(stderr, "usage:", usage.Line)

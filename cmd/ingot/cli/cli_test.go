@@ -25,3 +25,17 @@ func TestAWrongNumberOfArgumentsIsSaidWithTheUsage(t *testing.T) {
 		}
 	}
 }
+
+func TestATableAndATerminalShowWhatCanBeSeen(t *testing.T) {
+	var out strings.Builder
+	if err := WriteTable(&out, [][]string{{"NAME", "MODEL"}, {"server-1", "x\nserver-2   y\x1b[2J"}}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "NAME       MODEL\nserver-1   x server-2   y?[2J\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+	out.Reset()
+	if n, err := (visible{&out}).Write([]byte("a\n\x1b]0;title\x07b")); err != nil || n != 13 || out.String() != "a\n?]0;title?b" {
+		t.Errorf("%d, %v: %q", n, err, out.String())
+	}
+}

@@ -4,17 +4,45 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"unicode/utf8"
 
+	"golang.org/x/term"
 	"sigs.k8s.io/yaml"
+
+	"github.com/ingot-dev/ingot/api/input"
 )
 
-// WriteTable writes lines of cells with every column but the last aligned.
+// visible writes to a terminal what can be seen of a text. A document that goes into a file stays as it is.
+type visible struct{ to io.Writer }
+
+// visibleOn returns the writer, with visible before it where it is a terminal.
+func visibleOn(to io.Writer) io.Writer {
+	if file, isFile := to.(*os.File); isFile && term.IsTerminal(int(file.Fd())) {
+		return visible{to}
+	}
+	return to
+}
+
+// Write implements io.Writer. Commands write whole texts: no character is in two of them.
+func (v visible) Write(text []byte) (int, error) {
+	if _, err := io.WriteString(v.to, input.Text(string(text))); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// maxCell is far above the longest cell, in bytes.
+const maxCell = 8192
+
+// WriteTable writes lines of cells with every column but the last aligned. A cell is one line of characters that can be seen.
 func WriteTable(w io.Writer, table [][]string) error {
 	var widths []int
 	for _, line := range table {
-		for i, cell := range line {
+		for i := range line {
+			line[i] = input.Line(line[i], maxCell)
+			cell := line[i]
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/controllers/plan/inventory"
 )
 
@@ -16,17 +16,7 @@ const maxText = 200
 // clean returns a text from the wire without what a terminal or a table would take for a command. Without it: a service sends a line break in
 // its model, and the rest of the model is a line of the table, with an address and a password file of its choice.
 func clean(text string) string {
-	visible := strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, text)
-	visible = strings.Join(strings.Fields(visible), " ")
-	if runes := []rune(visible); len(runes) > maxText {
-		return string(runes[:maxText]) + "..."
-	}
-	return visible
+	return strings.Join(strings.Fields(input.Line(text, maxText)), " ")
 }
 
 // table writes the table that `ingot host import` reads.

@@ -2,6 +2,7 @@ package offline
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,6 +53,21 @@ func TestEveryObjectIsFoundWithItsPlace(t *testing.T) {
 	}
 	if line := all[1].Line("data.a.nothing.below"); line != 18 {
 		t.Errorf("a field that is not there has line %d, want that of its nearest part, 18", line)
+	}
+}
+
+func TestEveryDocumentOfAStreamIsRead(t *testing.T) {
+	const stream = "--- {apiVersion: v1, kind: A, metadata: {name: one}}\n--- {apiVersion: v1, kind: A, metadata: {name: two}}\n...\napiVersion: v1\nkind: A\nmetadata: {name: three}\n... # end\n# nothing\n"
+	all, err := Read([]string{"-"}, strings.NewReader(stream))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range all {
+		got = append(got, fmt.Sprintf("%s at %d", m, m.Line("kind")))
+	}
+	if diff := cmp.Diff([]string{"A one at 1", "A two at 2", "A three at 5"}, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -1,7 +1,6 @@
 package offline
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -11,11 +10,15 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline/admission"
 )
 
 // standardInput is the path that stands for standard input.
 const standardInput = "-"
+
+// bounds are far above those of an object that an API server stores.
+var bounds = input.Bounds{Bytes: 16 << 20, Depth: 100, Elements: 500_000}
 
 // extensions are the extensions of the files that are read in a folder, as kubectl does.
 var extensions = []string{".json", ".yaml", ".yml"}
@@ -115,54 +118,24 @@ func readFile(path string, stdin io.Reader) ([]Manifest, error) {
 		return nil, &ReadError{File: name, Err: withoutPath(err)}
 	}
 	var out []Manifest
-	for _, d := range splitDocuments(text) {
-		found, err := decodeDocument(d.text)
+	for _, d := range input.SplitDocuments(text) {
+		found, err := decodeDocument(d.Text)
 		if err != nil {
-			return nil, &ReadError{File: name, Line: d.line, Err: err}
+			return nil, &ReadError{File: name, Line: d.Line, Err: err}
 		}
 		for i := range found {
-			found[i].File, found[i].firstLine, found[i].text = name, d.line, d.text
+			found[i].File, found[i].firstLine, found[i].text = name, d.Line, d.Text
 		}
 		out = append(out, found...)
 	}
 	return out, nil
 }
 
-// document is a part of a file, with the line at which it begins, from 1.
-type document struct {
-	line int
-	text []byte
-}
-
-// splitDocuments splits a file at the lines that begin a document. Documents that are blank or only have comments are left out.
-func splitDocuments(text []byte) []document {
-	var out []document
-	current, blank := document{line: 1}, true
-	flush := func() {
-		if !blank {
-			out = append(out, current)
-		}
-	}
-	for i, line := range bytes.SplitAfter(text, []byte("\n")) {
-		if rest, ok := bytes.CutPrefix(line, []byte("---")); ok && isBlank(rest) {
-			flush()
-			current, blank = document{line: i + 2}, true
-			continue
-		}
-		current.text = append(current.text, line...)
-		blank = blank && isBlank(line)
-	}
-	flush()
-	return out
-}
-
-func isBlank(line []byte) bool {
-	line = bytes.TrimSpace(line)
-	return len(line) == 0 || line[0] == '#'
-}
-
 // decodeDocument decodes a document into an object, or into the items of a list.
 func decodeDocument(text []byte) ([]Manifest, error) {
+	if err := input.CheckYAML(text, bounds); err != nil {
+		return nil, err
+	}
 	asJSON, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
 		return nil, err

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/cloudinit/kubelet/fragment"
 	"github.com/ingot-dev/ingot/controllers/plan/join"
 )
@@ -123,6 +124,9 @@ func publicKeys(text []byte) map[string]bool {
 	return out
 }
 
+// configurationBounds are far above those of a ClusterConfiguration of kubeadm.
+var configurationBounds = input.Bounds{Bytes: 64 << 10, Depth: 20, Elements: 4096}
+
 // readKubeadmsConfiguration reads with the token what kubeadm join reads, and compares its version with the images'.
 func (t *tenant) readKubeadmsConfiguration(ctx context.Context, node kubernetes.Interface) error {
 	version := ""
@@ -139,7 +143,8 @@ func (t *tenant) readKubeadmsConfiguration(ctx context.Context, node kubernetes.
 		var config struct {
 			KubernetesVersion string `json:"kubernetesVersion"`
 		}
-		if yaml.Unmarshal([]byte(found.Data["ClusterConfiguration"]), &config) == nil && config.KubernetesVersion != "" {
+		text := []byte(found.Data["ClusterConfiguration"])
+		if input.CheckYAML(text, configurationBounds) == nil && yaml.Unmarshal(text, &config) == nil && config.KubernetesVersion != "" {
 			version = config.KubernetesVersion
 		}
 	}

@@ -1,19 +1,11 @@
 package tenant
 
 import (
-	"bufio"
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
-
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot/offline"
 )
 
 // requirements are the NodeTypes and OSImages that the tenant will use.
@@ -53,37 +45,23 @@ func readRequirements(files, names []string) (requirements, error) {
 }
 
 func (w *requirements) read(path string) error {
-	text, err := os.ReadFile(path)
+	manifests, err := offline.Read([]string{path}, nil)
 	if err != nil {
 		return fmt.Errorf("read NodeTypes and OSImages: %w", err)
 	}
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
-	for {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil {
-			err = w.add(document)
+	for _, m := range manifests {
+		var err error
+		switch m.Kind() {
+		case "NodeType":
+			w.nodeTypes = append(w.nodeTypes, v1alpha1.NodeType{})
+			err = m.Decode(&w.nodeTypes[len(w.nodeTypes)-1])
+		case "OSImage":
+			w.images = append(w.images, v1alpha1.OSImage{})
+			err = m.Decode(&w.images[len(w.images)-1])
 		}
 		if err != nil {
-			return fmt.Errorf("read %s: %w", path, err)
+			return fmt.Errorf("read %s: %s: %w", path, m, err)
 		}
-	}
-}
-
-func (w *requirements) add(document []byte) error {
-	var kind metav1.TypeMeta
-	if err := yaml.Unmarshal(document, &kind); err != nil {
-		return err
-	}
-	switch kind.Kind {
-	case "NodeType":
-		w.nodeTypes = append(w.nodeTypes, v1alpha1.NodeType{})
-		return yaml.UnmarshalStrict(document, &w.nodeTypes[len(w.nodeTypes)-1])
-	case "OSImage":
-		w.images = append(w.images, v1alpha1.OSImage{})
-		return yaml.UnmarshalStrict(document, &w.images[len(w.images)-1])
 	}
 	return nil
 }

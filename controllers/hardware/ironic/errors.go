@@ -11,6 +11,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
@@ -187,10 +188,5 @@ func faultOf(body []byte) string {
 	return inner.Fault
 }
 
-// shorten returns the text, or its beginning.
-func shorten(text string) string {
-	if len(text) > maxFault {
-		text = strings.ToValidUTF8(text[:maxFault], "") + "..."
-	}
-	return text
-}
+// shorten returns the text, or its beginning, on one line.
+func shorten(text string) string { return input.Line(text, maxFault) }

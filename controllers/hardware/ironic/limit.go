@@ -1,16 +1,24 @@
 package ironic
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/ingot-dev/ingot/api/input"
 )
 
 // maxChanges is how many requests that change something are under way at an Ironic at the same time. It answers most of them only when a conductor has a worker
 // for them and the node's lock. Without a limit: a hundred Machines are deleted, a hundred power-offs wait for one busy conductor, all of them end unanswered after
 // requestTimeout, are made again, and none is ever confirmed.
 const maxChanges = 16
+
+// answer are the bounds of one answer: a page of the list of nodes has some hundred, and an inventory what the agent's collectors have found.
+var answer = input.Bounds{Bytes: 16 << 20, Depth: 64, Elements: 500_000}
 
 // limitedTransport gives each request its time-out from when it is sent, and has those that change something wait until one of the slots is free. Reads do not
 // wait: the list of the nodes tells what the changes have done.
@@ -34,23 +42,16 @@ func (t limitedTransport) RoundTrip(request *http.Request) (*http.Response, erro
 		}
 	}
 	ctx, cancel := context.WithTimeout(request.Context(), t.timeout)
+	defer cancel()
 	response, err := t.next.RoundTrip(request.WithContext(ctx))
 	if err != nil {
-		cancel()
 		return nil, err
 	}
-	response.Body = limitedBody{response.Body, cancel}
+	body, err := input.ReadAll(response.Body, answer.Bytes)
+	err = errors.Join(err, response.Body.Close(), input.CheckJSON(body, answer))
+	if err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	response.Body = io.NopCloser(bytes.NewReader(body))
 	return response, nil
-}
-
-// limitedBody ends the time-out of its request when it is closed.
-type limitedBody struct {
-	io.ReadCloser
-	end context.CancelFunc
-}
-
-// Close implements io.Closer.
-func (b limitedBody) Close() error {
-	defer b.end()
-	return b.ReadCloser.Close()
 }

@@ -2,6 +2,8 @@ package ironic
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -9,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/ingot-dev/ingot/api/input"
 )
 
 // TestChangesWaitUntilEarlierOnesAreAnswered has a server that answers a change only when as many as may be are under way.
@@ -80,5 +84,29 @@ func TestAReadDoesNotWaitForChangesAndAChangeThatIsGivenUpEnds(t *testing.T) {
 	if response, err := client.Do(request); err == nil {
 		_ = response.Body.Close()
 		t.Error("a change was sent while another one had the only slot")
+	}
+}
+
+func TestAnAnswerThatIsTooLargeIsAnError(t *testing.T) {
+	answers := map[string]string{
+		"/":      `{"nodes": []}`,
+		"/bytes": `"` + strings.Repeat("x", 17<<20) + `"`,
+		"/items": "[" + strings.Repeat("0,", 600_000) + "0]",
+		"/depth": strings.Repeat("[", 100),
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, answers[r.URL.Path]) }))
+	defer server.Close()
+	client := &http.Client{Transport: limitedTransport{next: http.DefaultTransport, timeout: time.Minute}}
+	for path, text := range answers {
+		response, err := client.Get(server.URL + path)
+		if err == nil {
+			body, readErr := io.ReadAll(response.Body)
+			if err = errors.Join(readErr, response.Body.Close()); string(body) != text {
+				t.Errorf("%s: %d bytes are read, %d are sent", path, len(body), len(text))
+			}
+		}
+		if large := (*input.Error)(nil); errors.As(err, &large) != (path != "/") {
+			t.Errorf("%s: %v", path, err)
+		}
 	}
 }

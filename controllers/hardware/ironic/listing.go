@@ -14,7 +14,7 @@ type listing struct {
 	// read is when the list was read, and turn its turn: lists and own changes are in one sequence.
 	read   time.Time
 	turn   int64
-	byHost map[string]node
+	byHost marks
 	names  names
 	// own holds what Ironic answered to own changes, by host UID, until a list that began later.
 	own map[string]change
@@ -52,16 +52,15 @@ func (i *Installer) lookUp(ctx context.Context, host hardware.Host) (n node, ask
 	if err := i.renewList(ctx); err != nil {
 		return node{}, false, err
 	}
+	marked, isMarked, err := l.byHost.find(host)
+	if err != nil {
+		return node{}, false, err
+	}
 	if own, ok := l.own[host.UID]; ok {
 		return own.node, own.asked, l.names.conflict(own.node, host)
 	}
-	if n, ok := l.byHost[host.UID]; ok {
-		return n, false, l.names.conflict(n, host)
-	}
-	for _, former := range host.FormerUIDs {
-		if n, ok := l.byHost[former]; ok {
-			return n, false, l.names.conflict(n, host)
-		}
+	if isMarked {
+		return marked, false, l.names.conflict(marked, host)
 	}
 	n, err = l.names.find(firstOf(host.InstallerNode, nodeName(host)), host)
 	return n, false, err
@@ -106,14 +105,14 @@ func (i *Installer) readList(ctx context.Context) error {
 	}
 	// A list that takes longer than it is used would be old at once, and every caller would read another one.
 	l.read, l.turn = i.options.Clock(), turn
-	l.byHost, l.names = make(map[string]node, len(all)), newNames(len(all))
+	l.byHost, l.names = make(marks, len(all)), newNames(len(all))
 	for _, listed := range all {
 		n := newNode(listed)
 		l.names.add(n)
 		if n.record.host == "" {
 			continue
 		}
-		l.byHost[n.record.host] = n
+		l.byHost[n.record.host] = append(l.byHost[n.record.host], n)
 		if own, isChanged := l.own[n.record.host]; !isChanged || own.turn < turn {
 			i.seen.listed(n, l.read)
 		}
@@ -125,7 +124,7 @@ func (i *Installer) readList(ctx context.Context) error {
 	}
 	for _, uid := range i.powers.pending() {
 		if _, isNewer := l.own[uid]; !isNewer {
-			i.powers.listed(uid, l.byHost[uid])
+			i.powers.listed(uid, l.byHost.only(uid))
 		}
 	}
 	return nil

@@ -6,6 +6,32 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
+// marks has the nodes that carry the UID of a host in their extra, by that UID.
+type marks map[string][]node
+
+// only returns the node that alone carries the UID; its uuid is empty when there is none, or more than one.
+func (m marks) only(uid string) node {
+	if len(m[uid]) != 1 {
+		return node{}
+	}
+	return m[uid][0]
+}
+
+// find returns the node that carries the UID of the host, or one that the host had before a restore. Two of them are a conflict. Without it: somebody has made a node
+// from the copy of another one, the power-off is confirmed of the wrong server, and the erase goes to it.
+func (m marks) find(host hardware.Host) (n node, isFound bool, err error) {
+	for _, uid := range append([]string{host.UID}, host.FormerUIDs...) {
+		for _, one := range m[uid] {
+			if isFound && one.uuid != n.uuid {
+				return node{}, false, hardware.Errorf(hardware.Conflict, "find node", host.String(), "Ironic's nodes %s (%s) and %s (%s) both say that they are this host, and nothing is done with either: "+
+					"remove %s from the extra of the one that is not its server", n.uuid, n.name, one.uuid, one.name, extraHost)
+			}
+			n, isFound = one, true
+		}
+	}
+	return n, isFound, nil
+}
+
 // names finds the nodes of a list by what people call them: the UUID in any case, the name as it is written, and else the name in another case. No name looks like a
 // UUID.
 //

@@ -48,3 +48,35 @@ func TestAHostThatNamesANodeInAnotherCaseIsNotTakenForAnother(t *testing.T) {
 		}
 	}
 }
+
+func TestTwoNodesThatCarryTheUIDOfOneHostAreAConflict(t *testing.T) {
+	host := testHost
+	host.FormerUIDs = []string{"former"}
+	of := func(uuid, uid string) node { return node{uuid: uuid, name: "node-" + uuid, record: record{host: uid}} }
+	for name, c := range map[string]struct {
+		nodes []node
+		want  string
+		kind  hardware.Kind
+	}{
+		"none":                            {[]node{of("0a", "another")}, "", ""},
+		"one":                             {[]node{of("0a", "another"), of("0b", host.UID)}, "0b", ""},
+		"one of before a restore":         {[]node{of("0b", "former")}, "0b", ""},
+		"two":                             {[]node{of("0a", host.UID), of("0b", host.UID)}, "", hardware.Conflict},
+		"one and another of a UID before": {[]node{of("0a", host.UID), of("0b", "former")}, "", hardware.Conflict},
+	} {
+		listed := marks{}
+		for _, n := range c.nodes {
+			listed[n.record.host] = append(listed[n.record.host], n)
+		}
+		got, isFound, err := listed.find(host)
+		if hardware.KindOf(err) != c.kind || got.uuid != c.want || isFound != (c.want != "") {
+			t.Errorf("%s: %+v, %t, %v", name, got, isFound, err)
+		}
+		if c.kind != "" && (!strings.Contains(err.Error(), "0a (node-0a)") || !strings.Contains(err.Error(), "0b (node-0b)")) {
+			t.Errorf("%s: not both are named: %v", name, err)
+		}
+		if n := listed.only(host.UID); c.kind != "" && len(listed[host.UID]) > 1 && n.uuid != "" {
+			t.Errorf("%s: one of them is taken: %+v", name, n)
+		}
+	}
+}

@@ -159,10 +159,18 @@ func (f *fixture) expectPower(want hardware.PowerState) {
 	}, func(seen hardware.Observation) bool { return seen.Power == want })
 }
 
-// ask sends a request for the host's node to Ironic, as another client does.
+// ask sends a request for the host's node to Ironic, as another client does: again while a conductor has the node's lock.
 func (f *fixture) ask(method, path, body string) {
 	f.Helper()
-	status, answer, err := server.Ask(f.Context(), f.options.Endpoint, method, "/v1/nodes/"+f.host.Namespace+"~"+f.host.Name+path, body)
+	var status int
+	var answer []byte
+	var err error
+	for {
+		status, answer, err = server.Ask(f.Context(), f.options.Endpoint, method, "/v1/nodes/"+f.host.Namespace+"~"+f.host.Name+path, body)
+		if status != http.StatusConflict || !strings.Contains(string(answer), "is locked by host") || f.Context().Err() != nil {
+			break
+		}
+	}
 	if err != nil || status >= http.StatusMultipleChoices {
 		f.Fatalf("%s %s: %d, %v: %s", method, path, status, err, answer)
 	}

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
 )
@@ -320,30 +320,23 @@ func (s *Service) enterStep(session *Session, step hardware.Step, now time.Time)
 	}
 }
 
-// decodeBody decodes the body of the request.
+// maxItems is the number of items of each list that an agent may send: a server with all its slots full has some hundred PCI devices.
+const maxItems = 1024
+
+// decodeBody decodes the body of the request, and cleans its texts, because they are put into a status and a log.
 func decodeBody(r agentRequest, into any) error {
-	if err := protocol.Decode(r.Body, protocol.MaxRequest, into); err != nil {
+	err := protocol.Decode(r.Body, protocol.MaxRequest, into)
+	if err == nil {
+		err = input.Clean(into, protocol.MaxMessage, maxItems)
+	}
+	if err != nil {
 		return protocol.Refusalf(protocol.BadRequest, "%v", err)
 	}
 	return nil
 }
 
-// sanitizeText limits the length of a text from a server and replaces control characters, so that it can be put into a status and a log.
-func sanitizeText(text string) string { return limitText(text, protocol.MaxMessage) }
-
-// limitText does the same for a limit in bytes.
-func limitText(text string, limit int) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == unicode.ReplacementChar {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, " "))
-	if len(text) > limit {
-		text = strings.ToValidUTF8(text[:limit], "")
-	}
-	return text
-}
+// sanitizeText returns a message that quotes a server on one line, with the length that a message may have.
+func sanitizeText(text string) string { return input.Line(text, protocol.MaxMessage) }
 
 // writeRefusal writes the response to a request that is refused or fails.
 func (s *Service) writeRefusal(w http.ResponseWriter, r *http.Request, err error) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
 )
@@ -34,7 +35,7 @@ func (s *Service) recordResult(session *Session, result protocol.Result, now tim
 	}
 	session.State, session.Reason = hardware.AttemptFailed, result.Reason
 	if s.options.Logs != nil {
-		session.Message = limitText(session.Message, protocol.MaxMessage-maxLogHint) + "; the agent's log: ingot why --log " + session.Namespace + "/" + session.Name
+		session.Message = input.Line(session.Message, protocol.MaxMessage-maxLogHint) + "; the agent's log: ingot why --log " + session.Namespace + "/" + session.Name
 	}
 	return nil, nil
 }
@@ -67,7 +68,7 @@ func recordDisks(session *Session, result protocol.Result) {
 	}
 	evidence := &hardware.EraseEvidence{}
 	for _, disk := range result.Evidence {
-		disk.Disk, disk.Message = sanitizeDisk(disk.Disk), limitText(disk.Message, maxDiskMessage)
+		disk.Disk, disk.Message = sanitizeDisk(disk.Disk), input.Line(disk.Message, maxDiskMessage)
 		evidence.Disks = append(evidence.Disks, disk)
 	}
 	session.Evidence = evidence
@@ -80,9 +81,7 @@ const (
 
 // sanitizeDisk limits the texts of a disk as an agent reports it.
 func sanitizeDisk(disk hardware.Disk) hardware.Disk {
-	for _, text := range []*string{&disk.Name, &disk.Model, &disk.SerialNumber, &disk.WWN, &disk.Transport, &disk.Firmware, &disk.PCIID, &disk.SubsystemID, &disk.NUMANode} {
-		*text = limitText(*text, maxDiskText)
-	}
+	_ = input.Clean(&disk, maxDiskText, 0) // a disk has no list
 	disk.SizeBytes = max(disk.SizeBytes, 0)
 	return disk
 }

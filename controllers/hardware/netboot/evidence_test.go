@@ -90,3 +90,28 @@ func TestEvidenceThatCannotBeStoredIsRefused(t *testing.T) {
 		t.Errorf("root disk %+v", disk)
 	}
 }
+
+// TestARegistrationIsBoundedAndItsTextsAreClean: whatever runs on a server may send it.
+func TestARegistrationIsBoundedAndItsTextsAreClean(t *testing.T) {
+	disks := func(n int) string {
+		return strings.TrimSuffix(strings.Repeat(`{"name":"/dev/sda","serialNumber":"S","sizeBytes":1},`, n), ",")
+	}
+	s := newSite(t)
+	token := s.boot()
+	for name, inventory := range map[string]string{
+		"a thousand disks and more": `{"disks":[` + disks(maxItems+1) + `]}`,
+		"many elements":             `{"disks":[` + strings.TrimSuffix(strings.Repeat("{},", 40_000), ",") + `]}`,
+		"depth":                     strings.Repeat("[", 1000),
+	} {
+		if got := s.call("POST", protocol.PathRegister, token, `{"inventory":`+inventory+`}`); got != protocol.BadRequest {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	body := `{"inventory":{"manufacturer":"Evil\u001b[2J\u202eCorp\nserver-2","cpuThreads":-3,"nics":[{"mac":"` + s.host().BootMAC + `"}],"disks":[` + disks(maxItems) + `]}}`
+	if got := s.call("POST", protocol.PathRegister, token, body); got != "" {
+		t.Fatalf("register: %q", got)
+	}
+	if found := s.host().Inventory; found.Manufacturer != "Evil?[2J?Corp server-2" || found.CPUThreads < 0 {
+		t.Errorf("the inventory is %q with %d threads", found.Manufacturer, found.CPUThreads)
+	}
+}

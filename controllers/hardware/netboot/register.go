@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
 )
@@ -42,6 +43,9 @@ func (s *Service) serveRegister(r agentRequest) (any, error) {
 	var registration protocol.Registration
 	if err := decodeBody(r, &registration); err != nil {
 		return nil, err
+	}
+	if err := input.Clean(&registration.Inventory, maxDiskText, maxItems); err != nil {
+		return nil, protocol.Refusalf(protocol.BadRequest, "%v", err)
 	}
 	settings, err := s.hostSettings(r.Context(), r.session)
 	if err != nil {

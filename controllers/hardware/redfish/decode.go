@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/ingot-dev/ingot/api/input"
 )
 
 // number is a number as BMCs write it: 3840755982336, 3.84e12, "3840755982336" or null, which is 0.
@@ -33,6 +35,13 @@ type memberError struct {
 	path string
 	err  error
 }
+
+const (
+	// maxListItems is the number of items of a list that are decoded, maxText the length of a text of an inventory in bytes.
+	maxListItems, maxText = 4096, 128
+	// maxMemberErrors is the number of the members that are named when they cannot be decoded.
+	maxMemberErrors = 16
+)
 
 // decodeMembers decodes the members of a JSON object that the struct has, each by itself, so that a member of an unexpected type costs only that
 // member. It returns the members that cannot be decoded, and an error when the text is not a JSON object.
@@ -81,8 +90,8 @@ func decodeValue(raw json.RawMessage, into reflect.Value, path string, failed *[
 		}
 		decodeObject(object, into, path+".", failed)
 	case !hasDecoder && into.Kind() == reflect.Slice && into.Type().Elem().Kind() != reflect.Uint8:
-		var items []json.RawMessage
-		if err := json.Unmarshal(raw, &items); err != nil {
+		items, err := decodeItems(raw)
+		if err != nil {
 			*failed = append(*failed, memberError{path, err})
 			return
 		}
@@ -101,13 +110,28 @@ func decodeValue(raw json.RawMessage, into reflect.Value, path string, failed *[
 	}
 }
 
+func decodeItems(raw json.RawMessage) ([]json.RawMessage, error) {
+	var items []json.RawMessage
+	if err := json.Unmarshal(raw, &items); err != nil {
+		return nil, err
+	}
+	if len(items) > maxListItems {
+		return nil, &input.Error{Seen: int64(len(items)), Most: maxListItems, Unit: "items"}
+	}
+	return items, nil
+}
+
 // decode decodes the members of a resource that the struct has, and logs those that cannot be decoded.
 func (c *conn) decode(uri string, raw []byte, into any) error {
 	failed, err := decodeMembers(raw, into)
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", errMalformed, uri, err)
 	}
-	for _, f := range failed {
+	for i, f := range failed {
+		if i == maxMemberErrors {
+			c.logMistyped(uri, memberError{"(more)", fmt.Errorf("%d further members cannot be decoded", len(failed)-i)})
+			break
+		}
 		c.logMistyped(uri, f)
 	}
 	return nil

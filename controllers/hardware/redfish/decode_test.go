@@ -2,9 +2,15 @@ package redfish
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stmcginnis/gofish/schemas"
+
+	"github.com/ingot-dev/ingot/api/input"
 )
 
 func TestAMistypedMemberCostsOnlyItself(t *testing.T) {
@@ -51,4 +57,20 @@ func mustJSON(t *testing.T, value any) []byte {
 		t.Fatal(err)
 	}
 	return out
+}
+
+func TestAnAnswerThatIsTooLargeIsAnErrorAndALongListIsLeftOut(t *testing.T) {
+	for name, text := range map[string]string{
+		"bytes": `"` + strings.Repeat("x", 9<<20) + `"`, "elements": "[" + strings.Repeat("0,", 4_000_000) + "0]", "levels": strings.Repeat("[", 100),
+	} {
+		_, err := readAnswer(&http.Response{Body: io.NopCloser(strings.NewReader(text))})
+		if large := (*input.Error)(nil); !errors.Is(err, errTooLarge) || !errors.As(err, &large) || large.Unit != name {
+			t.Errorf("too many %s: %v", name, err)
+		}
+	}
+	var got struct{ Members []struct{ Name string } }
+	failed, err := decodeMembers([]byte(`{"Members": [`+strings.Repeat("{},", maxListItems)+`{}]}`), &got)
+	if err != nil || len(failed) != 1 || failed[0].path != "Members" || len(got.Members) > 0 {
+		t.Errorf("%d members, failed %v, %v", len(got.Members), failed, err)
+	}
 }

@@ -11,8 +11,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
-	"unicode"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
@@ -206,16 +206,7 @@ func redact(text string, endpoint hardware.Endpoint, secrets ...string) string {
 			text = strings.ReplaceAll(text, form, "***")
 		}
 	}
-	text = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, text)
-	if runes := []rune(text); len(runes) > maxMessage {
-		text = string(runes[:maxMessage]) + "..."
-	}
-	return text
+	return input.Line(text, maxMessage)
 }
 
 // encodedForms returns the forms in which a BMC may repeat a secret: unchanged, and as encoded in a URL or in JSON.

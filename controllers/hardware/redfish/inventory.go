@@ -3,6 +3,7 @@ package redfish
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net"
 	"regexp"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stmcginnis/gofish/schemas"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/identity"
 )
@@ -55,6 +57,9 @@ func (b *bmc) Inventory(ctx context.Context) (hardware.Inventory, error) {
 			}
 		}
 		inventory = w.inventory
+		if err := input.Clean(&inventory, maxText, maxListItems); err != nil {
+			return fmt.Errorf("%w: %w", errTooLarge, err)
+		}
 		return nil
 	})
 	if err != nil {

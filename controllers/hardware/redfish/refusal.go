@@ -125,7 +125,7 @@ func parseInfo(raw json.RawMessage) []message {
 		list = []json.RawMessage{raw}
 	}
 	var messages []message
-	for _, item := range list {
+	for _, item := range list[:min(len(list), maxMemberErrors)] {
 		var m message
 		if _, err := decodeMembers(item, &m); err != nil && json.Unmarshal(item, &m.Text) != nil {
 			continue

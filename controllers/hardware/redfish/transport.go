@@ -14,12 +14,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
 const (
-	// maxBody is far above the largest known resource (a System of about 60 KiB).
-	maxBody = 8 << 20
 	// maxRequests is the maximum number of requests of one call. The inventory of an HGX server takes about 300 requests; a collection
 	// that links to itself would never end.
 	maxRequests = 1000
@@ -29,11 +28,14 @@ const (
 	headerRepeatable = "Idempotency-Key"
 )
 
+// answer are the bounds of one answer, far above the largest known resource (a System of about 60 KiB, a collection with its members of 2 MiB).
+var answer = input.Bounds{Bytes: 8 << 20, Depth: 64, Elements: 200_000}
+
 var (
 	errForeignHost = errors.New("the BMC's answer leads to another host; not followed")
 	errTooMany     = fmt.Errorf("the BMC's answers lead to more than %d requests", maxRequests)
 	errRedirects   = fmt.Errorf("the BMC redirects a request more than %d times", maxRedirects)
-	errTooLarge    = fmt.Errorf("the BMC's answer is larger than %d bytes", maxBody)
+	errTooLarge    = errors.New("the BMC's answer is too large")
 )
 
 // callState is the state of the requests of one call.
@@ -215,15 +217,24 @@ func (w *transport) send(req *http.Request, state *callState) (*http.Response, [
 	if err != nil {
 		return nil, nil, err
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	body, err := readAnswer(resp)
+	return resp, body, err
+}
+
+// readAnswer reads the body of a response within the bounds.
+func readAnswer(resp *http.Response) ([]byte, error) {
+	body, err := input.ReadAll(resp.Body, answer.Bytes)
 	_ = resp.Body.Close() // the body has been read or is broken, so an error of closing it does not matter
-	if err != nil {
-		return nil, nil, fmt.Errorf("the answer broke off: %w", err)
+	if err == nil {
+		err = input.CheckJSON(body, answer)
 	}
-	if len(body) > maxBody {
-		return nil, nil, errTooLarge
+	switch large := (*input.Error)(nil); {
+	case errors.As(err, &large):
+		return nil, fmt.Errorf("%w: %w", errTooLarge, large)
+	case err != nil:
+		return nil, fmt.Errorf("the answer broke off: %w", err)
 	}
-	return resp, body, nil
+	return body, nil
 }
 
 // authorize adds the session or the credentials to the request, and allows net/http to send it again where that is safe: when a kept

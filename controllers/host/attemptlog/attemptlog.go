@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot/agentlogs"
 )
@@ -155,6 +156,6 @@ func decode(m *corev1.ConfigMap) (agentlogs.Log, error) {
 	if err != nil {
 		return log, fmt.Errorf("the log in ConfigMap %s/%s cannot be decompressed: %w", m.Namespace, m.Name, err)
 	}
-	log.Text = agentlogs.Clean(string(text))
+	log.Text = input.Text(string(text))
 	return log, nil
 }

@@ -8,6 +8,7 @@ import (
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
@@ -126,7 +127,7 @@ func kernelAwaited(k netboot.KernelAwaited) *v1alpha1.KernelAwaited {
 	if k.At.IsZero() {
 		return nil
 	}
-	return &v1alpha1.KernelAwaited{At: metav1.NewMicroTime(k.At), URL: v1alpha1.Truncate(k.URL, v1alpha1.MaxBootURL)}
+	return &v1alpha1.KernelAwaited{At: metav1.NewMicroTime(k.At), URL: input.Truncate(k.URL, v1alpha1.MaxBootURL)}
 }
 
 // findingReasons are the reasons of findings, in order.
@@ -168,7 +169,7 @@ func updateRecord(record *v1alpha1.HostRecord, before, after netboot.Session) er
 	}
 	record.Status.Attempt = &v1alpha1.HostAttempt{
 		Number: after.Number, State: string(after.State), Step: string(after.Step), StepAt: microTime(after.StepAt), StepDeadline: stepDeadline(after), OpenedAt: microTime(after.OpenedAt),
-		Boots: int32(after.Boots), BootWay: string(after.BootWay), ImageBoots: int32(after.ImageBoots), SilentBoots: recordSilentBoots(after.SilentBoots), DoneBytes: after.DoneBytes, TotalBytes: after.TotalBytes, Reason: string(after.Reason), Message: v1alpha1.Truncate(after.Message, v1alpha1.MaxAttemptMessage),
+		Boots: int32(after.Boots), BootWay: string(after.BootWay), ImageBoots: int32(after.ImageBoots), SilentBoots: recordSilentBoots(after.SilentBoots), DoneBytes: after.DoneBytes, TotalBytes: after.TotalBytes, Reason: string(after.Reason), Message: input.Truncate(after.Message, v1alpha1.MaxAttemptMessage),
 		Agent: hostAgent(after.Agent), ConfigDriveAwaitedAt: microTime(after.ConfigDriveAwaitedAt), Findings: hostFindings(after.Findings), KernelAwaited: kernelAwaited(after.KernelAwaited), KernelFetchedAt: microTime(after.KernelFetchedAt),
 		RootDisk: inventory.RecordDisk(after.RootDisk), Disks: inventory.RecordEvidence(after.Evidence),
 	}

@@ -11,7 +11,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/api/input"
 )
 
 const (
@@ -96,7 +96,7 @@ func (c Contest) WindowLeft() time.Duration {
 func (c Contest) Next(writer string) Placement {
 	p := Placement{At: c.now, Removals: c.Count()}
 	if p.Removals > 0 {
-		p.RemovedBy = v1alpha1.Truncate(writer, maxWriter)
+		p.RemovedBy = input.Truncate(writer, maxWriter)
 	}
 	return p
 }
@@ -115,5 +115,5 @@ func (c Contest) Text(what string, isPlaced bool, writer string) string {
 	if pause := c.PauseLeft(); !isPlaced && !c.isThere && pause > 0 {
 		when = "it is placed again at " + c.now.Add(pause).UTC().Format(time.TimeOnly+"Z")
 	}
-	return fmt.Sprintf("%s was removed %d times, last by %s; %s", what, count, v1alpha1.Truncate(writer, maxWriter), when)
+	return fmt.Sprintf("%s was removed %d times, last by %s; %s", what, count, input.Truncate(writer, maxWriter), when)
 }

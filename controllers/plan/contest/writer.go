@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ingot-dev/ingot/api/input"
 )
 
 // ownManager is the field manager of what Ingot writes: the API server takes it from the user agent, which tenantaccess sets.
@@ -23,7 +25,7 @@ func LastWriter(fields []metav1.ManagedFieldsEntry, path ...string) string {
 	if last == nil || last.Manager == ownManager {
 		return ""
 	}
-	return last.Manager
+	return input.Line(last.Manager, maxWriter)
 }
 
 // hasField reports whether the entry has the field.

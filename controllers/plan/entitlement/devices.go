@@ -10,7 +10,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/cel"
 
-	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/api/input"
 )
 
 // Found are the devices of the shared cluster that a class selects.
@@ -38,7 +38,7 @@ func Find(selector string, published []resourcev1.ResourceSlice, isGated func(no
 				Driver: slice.Driver, AllowMultipleAllocations: device.AllowMultipleAllocations, Attributes: device.Attributes, Capacity: device.Capacity,
 			})
 			if err != nil {
-				return Found{}, fmt.Errorf("the selector fails on device %s of driver %s: %w", v1alpha1.Truncate(device.Name, 64), v1alpha1.Truncate(slice.Driver, 64), err)
+				return Found{}, fmt.Errorf("the selector fails on device %s of driver %s: %w", input.Truncate(device.Name, 64), input.Truncate(slice.Driver, 64), err)
 			}
 			if !matches {
 				continue

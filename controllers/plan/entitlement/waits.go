@@ -10,6 +10,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
@@ -142,7 +143,7 @@ func (p *Pod) wait(refusals Refusals) v1alpha1.DeviceWait {
 	case p.Scheduled != nil && p.Scheduled.Status == corev1.ConditionFalse && p.Scheduled.Reason == corev1.PodReasonUnschedulable:
 		out.Reason, message = v1alpha1.WaitUnschedulable, p.Scheduled.Message
 	}
-	out.Message = v1alpha1.Truncate(message, v1alpha1.MaxWaitMessage)
+	out.Message = input.Truncate(message, v1alpha1.MaxWaitMessage)
 	return out
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/plan/event"
@@ -194,7 +195,7 @@ func (p *planner) begin(a v1alpha1.WantedAttempt) {
 	a.Number, a.Since, a.Deadline = p.nextAttemptNumber(), microTime(p.Now), microTime(p.Now.Add(p.timeLimit(a)))
 	if a.Operation == string(hardware.OpInstall) {
 		if a.PreviousRootDisk = p.previousRootDisk(a.MachineUID); a.PreviousRootDisk != nil {
-			a.AcceptedRootDisk = v1alpha1.Truncate(p.Host.RootDisk, maxDiskName)
+			a.AcceptedRootDisk = input.Truncate(p.Host.RootDisk, maxDiskName)
 		}
 		if p.NeedsConfigDrive {
 			since := a.Since

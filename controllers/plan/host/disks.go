@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/plan/event"
@@ -37,7 +38,7 @@ func (p *planner) previousRootDisk(machine types.UID) *v1alpha1.DiskInventory {
 func (p *planner) acceptRootDisk() result {
 	w := p.d.Record.Wanted
 	if p.Host.RootDisk != "" && w != nil && p.isIdle() && w.Reason == string(hardware.ReasonRootDiskDiffers) &&
-		w.AcceptedRootDisk != v1alpha1.Truncate(p.Host.RootDisk, maxDiskName) {
+		w.AcceptedRootDisk != input.Truncate(p.Host.RootDisk, maxDiskName) {
 		p.d.Record.Failures = 0
 	}
 	return done
@@ -65,7 +66,7 @@ func (p *planner) acceptGoneDisks() {
 	}
 	r := &p.d.Record
 	p.d.RemoveAnnotations = append(p.d.RemoveAnnotations, AnnotationDiskGone)
-	gone := v1alpha1.DiskGone{At: microTime(p.Host.DisksGoneAt), By: v1alpha1.Truncate(p.Host.DisksGoneBy, maxDiskName)}
+	gone := v1alpha1.DiskGone{At: microTime(p.Host.DisksGoneAt), By: input.Truncate(p.Host.DisksGoneBy, maxDiskName)}
 	if p.Host.DisksGoneAt.IsZero() {
 		gone.At = microTime(p.Now)
 	}

@@ -8,6 +8,7 @@ import (
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/plan/event"
@@ -159,7 +160,7 @@ func (p *planner) clearError() {
 
 func (p *planner) setError(kind metal3.ErrorType, reason, message string) {
 	p.d.Status.OperationalStatus = metal3.OperationalStatusError
-	message = v1alpha1.Truncate(message, v1alpha1.MaxHostError)
+	message = input.Truncate(message, v1alpha1.MaxHostError)
 	p.d.Status.ErrorType, p.d.Status.ErrorMessage = kind, reason+": "+message
 	p.d.Record.Error = &v1alpha1.HostError{Reason: reason, Message: message}
 }

@@ -26,23 +26,17 @@ func RememberDisks(known []v1alpha1.KnownDisk, found []v1alpha1.DiskInventory, i
 			out[i].Gone = nil
 		}
 	}
+	var all hardware.DiskSet
+	for _, disk := range knownDisks(out) {
+		all.Add(disk)
+	}
 	for i, disk := range present {
-		if !isKnown[i] && disk.HasIdentity() && !hasPath(out, disk) && len(out) < v1alpha1.MaxDisks {
+		if !isKnown[i] && disk.HasIdentity() && !all.HasPath(disk) && len(out) < v1alpha1.MaxDisks {
 			out = append(out, v1alpha1.KnownDisk{DiskInventory: found[i]})
+			all.Add(disk)
 		}
 	}
 	return out
-}
-
-// hasPath reports whether the disk is a further path to a known one, such as the second port of a disk at two controllers.
-func hasPath(known []v1alpha1.KnownDisk, disk hardware.Disk) bool {
-	for _, k := range known {
-		wwn, other := hardware.NormalWWN(k.WWN), hardware.NormalWWN(disk.WWN)
-		if wwn != "" && wwn == other || (wwn == "" || other == "") && disk.SizeBytes == k.SizeBytes && disk.IsSame(hardware.Disk(k.DiskInventory)) {
-			return true
-		}
-	}
-	return false
 }
 
 // mergeDisks returns what was found, and what only the record has.

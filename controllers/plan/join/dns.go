@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
@@ -18,6 +19,9 @@ const (
 	serviceName       = "Service kube-system/kube-dns"
 	kubeletConfigName = "ConfigMap kube-system/kubelet-config"
 )
+
+// kubeletConfigBounds are those of a KubeletConfiguration, which has some hundred fields.
+var kubeletConfigBounds = input.Bounds{Bytes: 64 << 10, Depth: 20, Elements: 4096}
 
 // maxAddresses is how many DNS addresses are used: a resolv.conf has three (resolv.conf(5), MAXNS).
 const maxAddresses = 3
@@ -40,7 +44,8 @@ func FindDNS(from Sources) v1alpha1.ClusterDNS {
 		ClusterDomain string   `json:"clusterDomain"`
 	}
 	var out v1alpha1.ClusterDNS
-	if yaml.Unmarshal([]byte(from.KubeletConfig), &config) == nil {
+	text := []byte(from.KubeletConfig)
+	if input.CheckYAML(text, kubeletConfigBounds) == nil && yaml.Unmarshal(text, &config) == nil {
 		out.Addresses = addresses(config.ClusterDNS)
 		if domain := strings.TrimSuffix(config.ClusterDomain, "."); len(validation.IsDNS1123Subdomain(domain)) == 0 {
 			out.Domain = domain

@@ -44,6 +44,8 @@ func TestTheDNSOfACluster(t *testing.T) {
 		"what is no configuration": {Sources{ServiceIPs: []string{"10.96.0.10"}, KubeletConfig: "{"}, v1alpha1.ClusterDNS{Addresses: []string{"10.96.0.10"}}},
 		"what a hostile tenant writes": {
 			from: Sources{KubeletConfig: "clusterDNS: ['fe80::1%x', 'a b', '10.0.0.1; rm']\nclusterDomain: 'a b'\n"}},
+		"what expands to much": {
+			from: Sources{KubeletConfig: "clusterDNS: [10.0.0.1]\na: &a [" + strings.Repeat("x, ", 1000) + "x]\nb: [" + strings.Repeat("*a, ", 10) + "*a]\n"}},
 		"more than a node uses": {Sources{ServiceIPs: []string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"}}, v1alpha1.ClusterDNS{Addresses: []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}}},
 	} {
 		if diff := cmp.Diff(c.want, FindDNS(c.from)); diff != "" {

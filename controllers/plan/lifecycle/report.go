@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
@@ -27,7 +28,7 @@ func (p *planner) applyReport(r report) {
 	if r.waitingFor == "" {
 		r.waitingFor = r.message
 	}
-	p.d.Status.WaitingFor = v1alpha1.Truncate(r.waitingFor, MaxWaitingFor)
+	p.d.Status.WaitingFor = input.Truncate(r.waitingFor, MaxWaitingFor)
 	if r.condition != "" {
 		p.setCondition(r.condition, metav1.ConditionFalse, r.reason, r.message)
 	}
@@ -35,7 +36,7 @@ func (p *planner) applyReport(r report) {
 
 func (p *planner) setCondition(condition string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&p.d.Status.Conditions, metav1.Condition{
-		Type: condition, Status: status, Reason: reason, Message: v1alpha1.Truncate(message, maxMessage),
+		Type: condition, Status: status, Reason: reason, Message: input.Truncate(message, maxMessage),
 		ObservedGeneration: p.Machine.Generation, LastTransitionTime: metav1.NewTime(p.Now),
 	})
 }

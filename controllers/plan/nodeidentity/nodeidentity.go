@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware/identity"
 )
@@ -90,7 +91,7 @@ func Of(c Claim, n Node) Finding {
 		return Finding{Owner: ThisAttempt}
 	case !c.ByCluster:
 		return Finding{Another, fmt.Sprintf("its providerID is \"%s\", and this Machine's would be %q. If the tenant's cluster sets providerIDs itself, spec.join.providerID of the TenantCluster must say %s",
-			printable(n.ProviderID), c.ProviderID(), v1alpha1.ProviderIDByCluster)}
+			input.Line(n.ProviderID, maxPrinted), c.ProviderID(), v1alpha1.ProviderIDByCluster)}
 	}
 	return ofServer(c, n)
 }
@@ -98,7 +99,7 @@ func Of(c Claim, n Node) Finding {
 // ofProviderID decides by a providerID of Ingot's.
 func ofProviderID(c Claim, n Node) Finding {
 	expected := v1alpha1.ProviderID(c.MachineUID, c.Attempt)
-	message := fmt.Sprintf("its providerID is \"%s\", and this Machine's would be %q", printable(n.ProviderID), expected)
+	message := fmt.Sprintf("its providerID is \"%s\", and this Machine's would be %q", input.Line(n.ProviderID, maxPrinted), expected)
 	switch {
 	case n.ProviderID == expected:
 		return Finding{Owner: ThisAttempt}
@@ -115,9 +116,9 @@ func ofServer(c Claim, n Node) Finding {
 	case expected == "":
 		return Finding{Unknown, fmt.Sprintf("the tenant's cluster sets providerIDs itself, and the system UUID of the server, by which its Node would be known, is not known: Ingot's agent read %q from DMI. Have the host inspected", c.SystemUUID)}
 	case seen == "":
-		return Finding{Unknown, fmt.Sprintf("kubelet has reported the system UUID \"%s\", which identifies no server, and the agent read %s from DMI", printable(n.SystemUUID), c.SystemUUID)}
+		return Finding{Unknown, fmt.Sprintf("kubelet has reported the system UUID \"%s\", which identifies no server, and the agent read %s from DMI", input.Line(n.SystemUUID, maxPrinted), c.SystemUUID)}
 	case expected != seen:
-		return Finding{Another, fmt.Sprintf("its system UUID is %s, and the agent read %s from DMI on the server of this Machine: another machine has that name", printable(n.SystemUUID), c.SystemUUID)}
+		return Finding{Another, fmt.Sprintf("its system UUID is %s, and the agent read %s from DMI on the server of this Machine: another machine has that name", input.Line(n.SystemUUID, maxPrinted), c.SystemUUID)}
 	case c.DocumentsAsked.IsZero():
 		return Finding{SameServer, "when this installation was begun is not known, so that its Node cannot be told from an earlier one of the same server: delete the Node once that server is off"}
 	case n.Created.Before(c.DocumentsAsked.Truncate(time.Second)): // a Node's time has whole seconds
@@ -152,9 +153,3 @@ func AttemptOf(providerID string, machine types.UID) int64 {
 
 // maxPrinted is how much of a text of the tenant's is shown, in bytes.
 const maxPrinted = 128
-
-// printable shortens a text that the tenant wrote and escapes what cannot be printed.
-func printable(text string) string {
-	quoted := strconv.QuoteToASCII(v1alpha1.Truncate(text, maxPrinted))
-	return quoted[1 : len(quoted)-1]
-}

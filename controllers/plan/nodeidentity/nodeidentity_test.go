@@ -42,7 +42,7 @@ func TestOwnersOfANode(t *testing.T) {
 		{"an installation with a providerID", func(_ *Claim, n *Node) { n.ProviderID = "ingot://m/2" }, ThisAttempt, ""},
 		{"an earlier one", func(_ *Claim, n *Node) { n.ProviderID = "ingot://m/1" }, EarlierAttempt, "ingot://m/2"},
 		{"another Machine's, though bound", func(c *Claim, n *Node) { n.ProviderID, c.NodeUID = "ingot://mm/2", "n" }, Another, "ingot://mm/2"},
-		{"without leave, the cloud's", func(c *Claim, n *Node) { c.ByCluster, n.ProviderID = false, "aws://\n1" }, Another, `aws://\n1`},
+		{"without leave, the cloud's", func(c *Claim, n *Node) { c.ByCluster, n.ProviderID = false, "aws://\n1" }, Another, `aws:// 1`},
 		{"without leave, none", func(c *Claim, _ *Node) { c.ByCluster = false }, Another, "spec.join.providerID"},
 		{"without leave, bound before", func(c *Claim, n *Node) { c.ByCluster, c.NodeUID, n.ProviderID = false, "n", "vcluster://m0" }, ThisAttempt, ""},
 	} {

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/inventory"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
@@ -100,9 +101,9 @@ func selectorMismatch(selector labels.Requirements, host HostFacts, provider v1a
 		switch {
 		case r.Matches(labels.Set(have)), !isSet && provider.Metal3 == nil && inventory.IsLabelUnknown(host.Record, r.Key()):
 		case isSet:
-			return fmt.Sprintf("has the label %s=%s, and %s is asked for", r.Key(), value, v1alpha1.Truncate(r.String(), maxQuoted))
+			return fmt.Sprintf("has the label %s=%s, and %s is asked for", r.Key(), value, input.Truncate(r.String(), maxQuoted))
 		default:
-			return fmt.Sprintf("has no label %s, and %s is asked for", r.Key(), v1alpha1.Truncate(r.String(), maxQuoted))
+			return fmt.Sprintf("has no label %s, and %s is asked for", r.Key(), input.Truncate(r.String(), maxQuoted))
 		}
 	}
 	return ""

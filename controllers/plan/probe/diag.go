@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
@@ -52,11 +53,11 @@ func diagChecks(c v1alpha1.Check, message string) []v1alpha1.Check {
 	c.Result = v1alpha1.CheckPass
 	switch {
 	case found.RuntimeError != "":
-		c.Result, c.Observed = v1alpha1.CheckFail, printable(found.RuntimeError)
+		c.Result, c.Observed = v1alpha1.CheckFail, input.Line(found.RuntimeError, maxText)
 	case len(failed) > 0 || counts["pass"]+counts["warn"] == 0:
 		c.Result = v1alpha1.CheckFail
 	case warned != "":
-		c.Observed = printable(c.Observed + "; " + warned)
+		c.Observed = input.Line(c.Observed+"; "+warned, maxText)
 	}
 	if c.Result == v1alpha1.CheckFail {
 		c.Hint = "a test of dcgmi diag failed, or none ran. On the node, with nothing on its GPUs: dcgmi diag -r LEVEL"
@@ -77,7 +78,7 @@ func (d diagnostic) count(target string) (counts map[string]int, failed []v1alph
 				warned = test.Name + ": " + text
 			default:
 				failed = append(failed, v1alpha1.Check{
-					Name: partName(target, test.Name), Result: v1alpha1.CheckFail, Expected: "Pass", Observed: printable(text),
+					Name: partName(target, test.Name), Result: v1alpha1.CheckFail, Expected: "Pass", Observed: input.Line(text, maxText),
 					Hint: "dcgmi diag reports it. On the node, with nothing on its GPUs: dcgmi diag -r LEVEL; the next probe is made in " + RetryInterval.String(),
 				})
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
@@ -40,7 +41,7 @@ func healthChecks(c v1alpha1.Check, message string) []v1alpha1.Check {
 		}
 		failed = append(failed, v1alpha1.Check{
 			Name: partName(c.Name, strings.ToLower(part.Category)), Result: v1alpha1.CheckFail, Expected: "PASS, INFO or WARNING",
-			Observed: printable(fmt.Sprintf("%s: %s of %s", part.Severity, strings.Join(part.CheckIDs, ", "), strings.Join(part.Entities, ", "))),
+			Observed: input.Line(fmt.Sprintf("%s: %s of %s", part.Severity, strings.Join(part.CheckIDs, ", "), strings.Join(part.Entities, ", ")), maxText),
 			Hint:     "NVIDIA Health Validation reports it: docs.nvidia.com/health-validation names what each check means and what to do; the next probe is made in " + RetryInterval.String(),
 		})
 	}

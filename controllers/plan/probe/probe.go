@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
@@ -131,7 +132,7 @@ func (d *Decision) addTargets(in Input) {
 // Denied returns the decision about a node whose pods may not be read: its verdict waits, and what is known is kept.
 func Denied(previous *v1alpha1.Verdict, message string) Decision {
 	d := Decision{Action: Keep, Checks: append(knownChecks(previous), v1alpha1.Check{
-		Name: CheckRights, Result: v1alpha1.CheckWait, Expected: "validation.probe may make pods", Observed: printable(message), Hint: rightsHint,
+		Name: CheckRights, Result: v1alpha1.CheckWait, Expected: "validation.probe may make pods", Observed: input.Line(message, maxText), Hint: rightsHint,
 	})}
 	if previous != nil && previous.ProbedAt != nil {
 		d.ProbedAt = &previous.ProbedAt.Time
@@ -176,7 +177,7 @@ func (d *Decision) addTarget(in Input, t Target) {
 	check := v1alpha1.Check{Name: Prefix + t.Name, Result: v1alpha1.CheckWait, Expected: t.text(), Observed: "not made yet", Hint: "the pod is made when every other check passes"}
 	switch {
 	case in.Run != nil && in.Run.Target == t.Name:
-		check.Observed = strings.TrimSuffix("the pod is "+strings.ToLower(string(in.Run.Phase))+": "+printable(in.Run.Waiting), ": ")
+		check.Observed = strings.TrimSuffix("the pod is "+strings.ToLower(string(in.Run.Phase))+": "+input.Line(in.Run.Waiting, maxText), ": ")
 		check.Hint = "kubectl describe pod -A -l " + v1alpha1.LabelProbe
 	case !in.IsReady || in.Run != nil || d.Action == Create:
 	case in.Others >= MaxPods:
@@ -263,6 +264,6 @@ func heldChecks(previous *v1alpha1.Verdict) []v1alpha1.Check {
 func newHeldCheck(holders []string) v1alpha1.Check {
 	return v1alpha1.Check{
 		Name: CheckHeld, Result: v1alpha1.CheckPass, Expected: "no pod holds a device",
-		Observed: printable(fmt.Sprintf("judged without the probe: %d pods hold devices of the node, the first %s", len(holders), holders[0])),
+		Observed: input.Line(fmt.Sprintf("judged without the probe: %d pods hold devices of the node, the first %s", len(holders), holders[0]), maxText),
 	}
 }

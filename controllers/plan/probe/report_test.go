@@ -66,7 +66,7 @@ func TestReportsOfDCGMBecomeChecks(t *testing.T) {
 	}{
 		"every test passes": {now(test("software", pass(0), pass(1)), test("pcie", pass(0), pass(1))), []string{"nvidia.com/gpu Pass: 2 tests pass, 0 are skipped, 0 warn, 0 fail"}},
 		"one GPU fails": {now(test("software", pass(0), pass(1)), test("memory", pass(0), `{"entity_group": "GPU", "entity_id": 1, "status": "Fail", "warnings": [{"error_id": 12, "warning": "DBE\u001b[31m found"}]}`)),
-			[]string{"nvidia.com/gpu Fail: 1 tests pass, 0 are skipped, 0 warn, 1 fail", "nvidia.com/gpu/memory Fail: GPU 1 DBE[31m found"}},
+			[]string{"nvidia.com/gpu Fail: 1 tests pass, 0 are skipped, 0 warn, 1 fail", "nvidia.com/gpu/memory Fail: GPU 1 DBE?[31m found"}},
 		"one is skipped": {now(test("software", pass(0)), test("nvlink", `{"entity_group": "GPU", "entity_id": 0, "status": "Skip"}`)), []string{"nvidia.com/gpu Pass: 1 tests pass, 1 are skipped, 0 warn, 0 fail"}},
 		"one warns": {now(test("software", pass(0), `{"entity_group": "GPU", "entity_id": 1, "status": "Warn", "warnings": [{"warning": "Persistence Mode"}]}`)),
 			[]string{"nvidia.com/gpu Pass: 0 tests pass, 0 are skipped, 1 warn, 0 fail; software: GPU 1 Persistence Mode"}},

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
@@ -23,7 +23,7 @@ func resultChecks(in Input, t Target) []v1alpha1.Check {
 	c := v1alpha1.Check{Name: Prefix + t.Name, Result: v1alpha1.CheckFail, Expected: t.text(), Observed: tail(in.Run.Message)}
 	switch {
 	case !in.Run.isOver():
-		c.Observed = strings.TrimSuffix("it did not end within "+Timeout(*in.Spec).String()+": "+printable(in.Run.Waiting), ": ")
+		c.Observed = strings.TrimSuffix("it did not end within "+Timeout(*in.Spec).String()+": "+input.Line(in.Run.Waiting, maxText), ": ")
 		c.Hint = "the pod was not scheduled, its image was not pulled, or its command hangs: kubectl get events -A"
 	case in.Run.Phase == corev1.PodFailed:
 		c.Observed = fmt.Sprintf("exit code %d: %s", in.Run.ExitCode, tail(in.Run.Message))
@@ -91,10 +91,10 @@ func reportedChecks(message string, t Target) []v1alpha1.Check {
 				Hint: "the command of validation.probe reports more checks than a verdict has room for",
 			})
 		}
-		c := v1alpha1.Check{Name: fmt.Sprintf("%s%s/%d-%s", Prefix, t.Name, i+1, v1alpha1.Truncate(printable(r.Name), maxName)), Result: v1alpha1.CheckPass, Expected: string(v1alpha1.CheckPass), Observed: printable(r.Message)}
+		c := v1alpha1.Check{Name: fmt.Sprintf("%s%s/%d-%s", Prefix, t.Name, i+1, input.Truncate(input.Line(r.Name, maxText), maxName)), Result: v1alpha1.CheckPass, Expected: string(v1alpha1.CheckPass), Observed: input.Line(r.Message, maxText)}
 		// Whatever is not a pass is a failure: a probe has ended, and nothing becomes right by waiting.
 		if r.Result != string(v1alpha1.CheckPass) {
-			c.Result, c.Observed = v1alpha1.CheckFail, printable(r.Result+": "+r.Message)
+			c.Result, c.Observed = v1alpha1.CheckFail, input.Line(r.Result+": "+r.Message, maxText)
 			c.Hint = "the command of validation.probe reports it; the next probe is made in " + RetryInterval.String()
 		}
 		out = append(out, c)
@@ -104,14 +104,14 @@ func reportedChecks(message string, t Target) []v1alpha1.Check {
 
 // unreadable returns the check of a pod that ended without a report that can be read.
 func unreadable(c v1alpha1.Check, program string, err error) []v1alpha1.Check {
-	c.Result, c.Observed = v1alpha1.CheckFail, printable(err.Error())
+	c.Result, c.Observed = v1alpha1.CheckFail, input.Line(err.Error(), maxText)
 	c.Hint = "the pod ended without a report of " + program + ": the image needs it, a shell, gzip and base64; the next probe is made in " + RetryInterval.String()
 	return []v1alpha1.Check{c}
 }
 
 // partName names the check of a part of a report.
 func partName(target, part string) string {
-	return target + "/" + v1alpha1.Truncate(printable(part), maxName)
+	return target + "/" + input.Truncate(input.Line(part, maxText), maxName)
 }
 
 // limited returns as many of the checks as a verdict has room for.
@@ -128,19 +128,5 @@ func limited(target string, checks []v1alpha1.Check) []v1alpha1.Check {
 // tail returns the end of a text of a pod.
 func tail(text string) string {
 	text = strings.TrimSpace(text)
-	return printable(text[max(0, len(text)-maxText):])
-}
-
-// printable returns a text of a pod in one line, shortened, and without bytes that a terminal would obey.
-func printable(text string) string {
-	clean := strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case r == unicode.ReplacementChar || !unicode.IsPrint(r):
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(text, ""))
-	return v1alpha1.Truncate(clean, maxText)
+	return input.Line(text[max(0, len(text)-maxText):], maxText)
 }

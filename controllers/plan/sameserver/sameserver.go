@@ -8,6 +8,7 @@ import (
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware/identity"
 )
@@ -117,7 +118,7 @@ func Compare(a, b Host) string {
 		return "the same boot MAC address " + mac
 	}
 	if serial := a.serial(); serial != "" && serial == b.serial() {
-		return fmt.Sprintf("the same serial number %s of a %s %s", v1alpha1.Truncate(a.SerialNumber, maxQuoted), v1alpha1.Truncate(a.Manufacturer, maxQuoted), v1alpha1.Truncate(a.Model, maxQuoted))
+		return fmt.Sprintf("the same serial number %s of a %s %s", input.Truncate(a.SerialNumber, maxQuoted), input.Truncate(a.Manufacturer, maxQuoted), input.Truncate(a.Model, maxQuoted))
 	}
 	if uuid := identity.SystemUUID(a.AgentUUID); uuid != "" && uuid == identity.SystemUUID(b.AgentUUID) && !a.hasOtherSerial(b) {
 		return "the same system UUID " + uuid

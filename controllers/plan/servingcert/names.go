@@ -12,6 +12,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
@@ -150,7 +151,7 @@ func quoted[S ~string](texts []S) string {
 	return strings.Join(out, ", ")
 }
 
-func quote(text string) string { return strconv.QuoteToASCII(v1alpha1.Truncate(text, maxText)) }
+func quote(text string) string { return strconv.QuoteToASCII(input.Truncate(text, maxText)) }
 
 func firstNonEmpty(texts ...string) string {
 	for _, t := range texts {

@@ -10,6 +10,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
@@ -113,7 +114,7 @@ func deviceCheck(name, expected string, devices []device, hint string, read func
 	accepted, missing, wrong := map[string]bool{}, deviceSample{}, deviceSample{}
 	for _, d := range devices {
 		observed, found, fits := read(d)
-		text := v1alpha1.Truncate(observed, maxName)
+		text := input.Truncate(observed, maxName)
 		switch {
 		case !found:
 			missing.add(d, "no value")
@@ -131,7 +132,7 @@ func deviceCheck(name, expected string, devices []device, hint string, read func
 	case len(accepted) == 0:
 		return nil
 	default:
-		c.Observed = v1alpha1.Truncate(strings.Join(slices.Sorted(maps.Keys(accepted)), ", "), maxText)
+		c.Observed = input.Truncate(strings.Join(slices.Sorted(maps.Keys(accepted)), ", "), maxText)
 	}
 	return single(c)
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
@@ -196,18 +197,21 @@ func CodeOf(err error) Code {
 	return ""
 }
 
+// maxDepth and maxElements are those of a message. The inventory of a big server has some thousand elements.
+const maxDepth, maxElements = 16, 32768
+
 // errTrailing is returned for bytes after the JSON document.
 var errTrailing = errors.New("more than one JSON document")
 
 // Decode reads exactly one JSON document of at most limit bytes without unknown fields. Its errors do not quote the content, because
 // that may be secret.
 func Decode(r io.Reader, limit int64, into any) error {
-	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	data, err := input.ReadAll(r, limit)
 	if err != nil {
-		return fmt.Errorf("reading body: %w", err)
+		return fmt.Errorf("reading the body: %w", err)
 	}
-	if int64(len(data)) > limit {
-		return fmt.Errorf("body is larger than %d bytes", limit)
+	if err := input.CheckJSON(data, input.Bounds{Bytes: limit, Depth: maxDepth, Elements: maxElements}); err != nil {
+		return fmt.Errorf("reading the body: %w", err)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()

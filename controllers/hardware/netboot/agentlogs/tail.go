@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
 )
 
@@ -64,7 +64,7 @@ func (l *Log) add(chunk protocol.LogChunk, secrets []string) (next int64) {
 	}
 	added := chunk.Text[known:]
 	l.End += int64(len(added))
-	l.Text += Clean(added)
+	l.Text += input.Text(added)
 	for _, secret := range secrets {
 		l.Text = strings.ReplaceAll(l.Text, secret, "[secret]")
 	}
@@ -84,15 +84,4 @@ func end(text string) string {
 		return rest
 	}
 	return strings.ToValidUTF8(text, "")
-}
-
-// Clean returns the text without what could do more than be read on a terminal: a server is not trusted, and its log is printed on the terminal of
-// an operator. Without it: a hostile server sends escape sequences that change the title of the terminal, or have it type.
-func Clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || r != unicode.ReplacementChar && unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, strings.ToValidUTF8(text, "?"))
 }

@@ -4,9 +4,10 @@ package strangers
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/ingot-dev/ingot/api/input"
 )
 
 const (
@@ -62,7 +63,7 @@ func (l *List) Note(s Sighting, now time.Time) {
 	}
 	now = now.UTC().Truncate(time.Second)
 	seen := Stranger{
-		MAC: s.MAC, FirstSeen: now, LastSeen: now, Asked: []string{s.Asked}, Vendor: sanitize(s.Vendor), Architecture: sanitize(s.Architecture), From: sanitize(s.From), Interface: sanitize(s.Interface),
+		MAC: s.MAC, FirstSeen: now, LastSeen: now, Asked: []string{s.Asked}, Vendor: input.Line(s.Vendor, maxText), Architecture: input.Line(s.Architecture, maxText), From: input.Line(s.From, maxText), Interface: input.Line(s.Interface, maxText),
 	}
 	before, isKnown := l.byMAC[s.MAC]
 	if isKnown {
@@ -141,15 +142,4 @@ func merge(a, b Stranger) Stranger {
 	b.Asked, b.Vendor, b.Architecture = slices.Compact(asked), cmp.Or(b.Vendor, a.Vendor), cmp.Or(b.Architecture, a.Architecture)
 	b.From, b.Interface = cmp.Or(b.From, a.From), cmp.Or(b.Interface, a.Interface)
 	return b
-}
-
-// sanitize returns a text that is short and has nothing in it that a terminal acts on.
-func sanitize(text string) string {
-	text = text[:min(len(text), maxText)]
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' {
-			return '?'
-		}
-		return r
-	}, text)
 }
