@@ -26,6 +26,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/remainingnode"
 	"github.com/ingot-dev/ingot/controllers/rollout"
 	"github.com/ingot-dev/ingot/controllers/servingcert"
+	"github.com/ingot-dev/ingot/controllers/step"
 	"github.com/ingot-dev/ingot/controllers/tenant"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 	"github.com/ingot-dev/ingot/controllers/validation"
@@ -69,7 +70,7 @@ type Dependencies struct {
 // Setup adds every controller to the manager.
 func Setup(mgr ctrl.Manager, d Dependencies) error {
 	c, apiReader := mgr.GetClient(), mgr.GetAPIReader()
-	recorder := func(name string) events.EventRecorder { return mgr.GetEventRecorder("ingot-" + name) }
+	recorder := func(name string) events.EventRecorder { return step.NewRecorder(mgr.GetEventRecorder("ingot-" + name)) }
 	if err := hostindex.Add(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return err
 	}

@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/entitlement"
 	"github.com/ingot-dev/ingot/controllers/step"
@@ -191,7 +190,7 @@ func (r *Reconciler) reportRelease(ctx context.Context, e *v1alpha1.Entitlement,
 		return
 	}
 	log.FromContext(ctx).Info(text, "reason", reason, "tenant", e.Spec.Tenant)
-	r.Recorder.Eventf(e, nil, typ, reason, "Release", "%s", input.Truncate(text, step.MaxNote))
+	r.Recorder.Eventf(e, nil, typ, reason, "Release", "%s", text)
 }
 
 // noteWritten records that something of the Entitlement may be in the shared cluster, before the first object is.

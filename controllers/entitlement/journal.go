@@ -202,7 +202,7 @@ func (r *Reconciler) newEvent(e *v1alpha1.Entitlement, typ, reason, action, text
 	return &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: prefix + "." + hex.EncodeToString(sum[:10])},
 		EventTime:  metav1.NewMicroTime(r.Clock.Now()), ReportingController: name, ReportingInstance: name,
-		Action: action, Reason: reason, Type: typ, Note: input.Truncate("tenant "+e.Spec.Tenant+": "+text, step.MaxNote),
+		Action: action, Reason: reason, Type: typ, Note: input.Line("tenant "+e.Spec.Tenant+": "+text, step.MaxNote),
 		Regarding: corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Entitlement", Namespace: e.Namespace, Name: e.Name, UID: e.UID, ResourceVersion: e.ResourceVersion},
 	}
 }

@@ -233,7 +233,7 @@ func valueText(value any) string {
 	case map[string]any, []any:
 		return "set"
 	}
-	return input.Truncate(input.Line(fmt.Sprint(value), tenantaccess.MaxQuoted), maxValue)
+	return input.Line(fmt.Sprint(value), maxValue)
 }
 
 // reportRestoration makes an Event and a log line. They are made before the write, so that a manager that ends in between leaves a trace. An Event that cannot be

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -64,7 +63,7 @@ func (obs *observation) observeNodeMetadata(ctx context.Context, node *corev1.No
 func (obs *observation) readMetadataWriter(ctx context.Context, cached *corev1.Node, missing lifecycle.NodeMetadata) string {
 	var node corev1.Node
 	if err := obs.access.Client.Get(ctx, client.ObjectKeyFromObject(cached), &node); err != nil {
-		ctrl.LoggerFrom(ctx).Info("The Node whose labels or taints were removed cannot be read", "Node", cached.Name, "error", input.Truncate(err.Error(), maxQuoted))
+		ctrl.LoggerFrom(ctx).Info("The Node whose labels or taints were removed cannot be read", "Node", cached.Name, "error", input.Line(err.Error(), maxQuoted))
 		return ""
 	}
 	writer := ""
@@ -76,8 +75,7 @@ func (obs *observation) readMetadataWriter(ctx context.Context, cached *corev1.N
 	if writer == "" && len(missing.Taints) > 0 {
 		writer = contest.LastWriter(node.ManagedFields, "f:spec", "f:taints")
 	}
-	quoted := strconv.QuoteToASCII(input.Truncate(writer, maxQuoted))
-	return quoted[1 : len(quoted)-1]
+	return writer
 }
 
 // maxQuoted limits what is quoted of a tenant's answer, in bytes.

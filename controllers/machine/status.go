@@ -66,7 +66,7 @@ func outcome(d lifecycle.Decision, failure error) step.Outcome {
 // reportMissingSecret reports in the status which Secret the installation waits for. The text does not depend on the time, so
 // that the status is written only once.
 func reportMissingSecret(s *v1alpha1.MachineStatus, f lifecycle.Facts, missing *documents.Unreadable) {
-	s.WaitingFor = input.Truncate(missing.Message, lifecycle.MaxWaitingFor)
+	s.WaitingFor = input.Line(missing.Message, lifecycle.MaxWaitingFor)
 	for _, condition := range []string{v1alpha1.ConditionProvisioned, v1alpha1.ConditionReady} {
 		step.SetCondition(&s.Conditions, f.Machine.Generation, f.Now, condition, metav1.ConditionFalse, v1alpha1.ReasonNodeSecretMissing, missing.Message)
 	}
@@ -74,7 +74,7 @@ func reportMissingSecret(s *v1alpha1.MachineStatus, f lifecycle.Facts, missing *
 
 // reportFailure reports in the status what failed. Without it the status would say only that the Machine is being worked on.
 func reportFailure(s *v1alpha1.MachineStatus, f lifecycle.Facts, failure error) {
-	s.WaitingFor = input.Truncate(failure.Error(), lifecycle.MaxWaitingFor)
+	s.WaitingFor = input.Line(failure.Error(), lifecycle.MaxWaitingFor)
 	if ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Status == metav1.ConditionFalse {
 		step.SetCondition(&s.Conditions, f.Machine.Generation, f.Now, v1alpha1.ConditionReady, ready.Status, ready.Reason, failure.Error())
 	}

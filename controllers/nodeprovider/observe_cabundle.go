@@ -110,7 +110,7 @@ func caBundleEnd(provider *v1alpha1.NodeProvider, now time.Time) string {
 			verb = "has ended"
 		}
 		return fmt.Sprintf("certificate %d of spec.redfish.netboot.caBundle (%s) %s at %s: replace it, or remove it if no image server needs it",
-			i+1, input.Truncate(certificate.Subject.String(), 256), verb, certificate.NotAfter.UTC().Format(time.RFC3339))
+			i+1, input.Line(certificate.Subject.String(), 256), verb, certificate.NotAfter.UTC().Format(time.RFC3339))
 	}
 	return ""
 }

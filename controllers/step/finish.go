@@ -23,9 +23,6 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/event"
 )
 
-// MaxNote is the API server's limit on an event's note, in bytes.
-const MaxNote = 1024
-
 // Writer has the clients that Finish writes with.
 type Writer struct {
 	// Client writes to the management cluster.
@@ -45,7 +42,7 @@ func Finish(ctx context.Context, w Writer, before, after client.Object, events [
 	logger := log.FromContext(ctx)
 	for _, e := range events {
 		logger.Info(e.Message, "reason", e.Reason, "action", e.Action)
-		w.Recorder.Eventf(after, nil, e.Type, e.Reason, e.Action, "%s", input.Truncate(e.Message, MaxNote))
+		w.Recorder.Eventf(after, nil, e.Type, e.Reason, e.Action, "%s", e.Message)
 	}
 	logger.V(1).Info("Reconciled", "outcome", o.String())
 	return o.Result()
@@ -113,11 +110,11 @@ func Kind(o runtime.Object) string {
 const maxMessage = 1024
 
 // SetCondition sets one condition. lastTransitionTime stays unless the status changed.
-// The message is cut to 1024 bytes.
+// The message becomes one line of at most 1024 bytes.
 func SetCondition(conditions *[]metav1.Condition, generation int64, now time.Time, typ string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(conditions, metav1.Condition{
 		Type: typ, Status: status, ObservedGeneration: generation,
-		LastTransitionTime: metav1.NewTime(now), Reason: reason, Message: input.Truncate(message, maxMessage),
+		LastTransitionTime: metav1.NewTime(now), Reason: reason, Message: input.Line(message, maxMessage),
 	})
 }
 

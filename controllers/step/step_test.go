@@ -79,13 +79,13 @@ func TestFinishWritesTheStatusThenTellsTheEvent(t *testing.T) {
 	pool, recorder := newPool(t), events.NewFakeRecorder(4)
 	after := scaling(pool, "1 of 2")
 	after.Labels = map[string]string{"not": "status"}
-	told := []event.Event{{Type: corev1.EventTypeNormal, Reason: v1alpha1.ReasonScaling, Action: "Scale", Message: "100% of " + strings.Repeat("é", 600)}}
-	result, err := Finish(t.Context(), Writer{server.Client, recorder}, pool, after, told, Wait("Machines", time.Minute))
+	told := []event.Event{{Type: corev1.EventTypeNormal, Reason: v1alpha1.ReasonScaling, Action: "Scale", Message: "100% of\n\x1b" + strings.Repeat("é", 600)}}
+	result, err := Finish(t.Context(), Writer{server.Client, NewRecorder(recorder)}, pool, after, told, Wait("Machines", time.Minute))
 	if err != nil || result.RequeueAfter != time.Minute {
 		t.Fatalf("result %+v, error %v", result, err)
 	}
 	event := <-recorder.Events
-	if !strings.HasPrefix(event, "Normal Scaling 100% of é") || !strings.HasSuffix(event, "é...") || len(event) > len("Normal Scaling ")+MaxNote {
+	if !strings.HasPrefix(event, "Normal Scaling 100% of ?é") || !strings.HasSuffix(event, "é...") || len(event) > len("Normal Scaling ")+MaxNote {
 		t.Errorf("event %q", event)
 	}
 	var stored v1alpha1.NodePool

@@ -268,7 +268,7 @@ func (r *Reconciler) daemonSets(ctx context.Context, tenant types.NamespacedName
 	return r.daemonSetCache.get(ctx, tenant, r.Clock.Now(), func() []appsv1.DaemonSet {
 		sets, err := access.DaemonSets(ctx)
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Info("The tenant's DaemonSets cannot be listed", "TenantCluster", tenant, "error", input.Truncate(err.Error(), maxLogged))
+			ctrl.LoggerFrom(ctx).Info("The tenant's DaemonSets cannot be listed", "TenantCluster", tenant, "error", input.Line(err.Error(), maxLogged))
 		}
 		return sets
 	})

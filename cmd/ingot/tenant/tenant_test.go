@@ -221,6 +221,7 @@ kind: NodeType
 metadata: {name: of-%[1]s}
 spec: {providerRef: {name: hall-1}, hostSelector: {matchLabels: {a: b}}, osImageRef: {name: %[1]s}, gate: {taintKey: example.com/gate}}
 ---
+apiVersion: v1
 kind: ConfigMap
 `
 	file := write(t, "requirements.yaml", fmt.Sprintf(image, "old", "1.33.0")+"---\n"+fmt.Sprintf(image, "fitting", "1.36.2"))

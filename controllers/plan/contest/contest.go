@@ -96,7 +96,7 @@ func (c Contest) WindowLeft() time.Duration {
 func (c Contest) Next(writer string) Placement {
 	p := Placement{At: c.now, Removals: c.Count()}
 	if p.Removals > 0 {
-		p.RemovedBy = input.Truncate(writer, maxWriter)
+		p.RemovedBy = input.Line(writer, maxWriter)
 	}
 	return p
 }
@@ -115,5 +115,5 @@ func (c Contest) Text(what string, isPlaced bool, writer string) string {
 	if pause := c.PauseLeft(); !isPlaced && !c.isThere && pause > 0 {
 		when = "it is placed again at " + c.now.Add(pause).UTC().Format(time.TimeOnly+"Z")
 	}
-	return fmt.Sprintf("%s was removed %d times, last by %s; %s", what, count, input.Truncate(writer, maxWriter), when)
+	return fmt.Sprintf("%s was removed %d times, last by %s; %s", what, count, input.Line(writer, maxWriter), when)
 }

@@ -38,7 +38,7 @@ func Find(selector string, published []resourcev1.ResourceSlice, isGated func(no
 				Driver: slice.Driver, AllowMultipleAllocations: device.AllowMultipleAllocations, Attributes: device.Attributes, Capacity: device.Capacity,
 			})
 			if err != nil {
-				return Found{}, fmt.Errorf("the selector fails on device %s of driver %s: %w", input.Truncate(device.Name, 64), input.Truncate(slice.Driver, 64), err)
+				return Found{}, fmt.Errorf("the selector fails on device %s of driver %s: %w", input.Line(device.Name, 64), input.Line(slice.Driver, 64), err)
 			}
 			if !matches {
 				continue

@@ -143,7 +143,7 @@ func (p *Pod) wait(refusals Refusals) v1alpha1.DeviceWait {
 	case p.Scheduled != nil && p.Scheduled.Status == corev1.ConditionFalse && p.Scheduled.Reason == corev1.PodReasonUnschedulable:
 		out.Reason, message = v1alpha1.WaitUnschedulable, p.Scheduled.Message
 	}
-	out.Message = input.Truncate(message, v1alpha1.MaxWaitMessage)
+	out.Message = input.Line(message, v1alpha1.MaxWaitMessage)
 	return out
 }
 

@@ -80,7 +80,7 @@ func withoutCalls(calls []v1alpha1.FailingCall, match func(v1alpha1.HostCall) bo
 func (p *planner) recordFailure(call v1alpha1.HostCall, problem Problem) v1alpha1.FailingCall {
 	now := microTime(p.Now)
 	failing := v1alpha1.FailingCall{
-		Call: call, Reason: problem.Reason, Message: input.Truncate(problem.Message, v1alpha1.MaxHostError), Since: now, ReasonSince: now,
+		Call: call, Reason: problem.Reason, Message: input.Line(problem.Message, v1alpha1.MaxHostError), Since: now, ReasonSince: now,
 	}
 	if !problem.Since.IsZero() {
 		failing.Since = microTime(problem.Since)

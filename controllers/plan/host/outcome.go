@@ -84,7 +84,7 @@ func (f Facts) recordTimeout(r *v1alpha1.HostRecordStatus) {
 
 func (f Facts) recordFailure(r *v1alpha1.HostRecordStatus, step hardware.Step, reason hardware.Reason, message string) {
 	w := f.endAttempt(r, v1alpha1.AttemptFailed)
-	w.Step, w.Reason, w.Message = string(step), string(reason), input.Truncate(message, v1alpha1.MaxAttemptMessage)
+	w.Step, w.Reason, w.Message = string(step), string(reason), input.Line(message, v1alpha1.MaxAttemptMessage)
 	if reason != hardware.ReasonCancelled {
 		r.Failures++
 	}
@@ -92,7 +92,7 @@ func (f Facts) recordFailure(r *v1alpha1.HostRecordStatus, step hardware.Step, r
 
 func (f Facts) recordSuccess(r *v1alpha1.HostRecordStatus, status hardware.AttemptStatus) {
 	w := f.endAttempt(r, v1alpha1.AttemptSucceeded)
-	r.Failures, w.Message = 0, input.Truncate(status.Message, v1alpha1.MaxAttemptMessage)
+	r.Failures, w.Message = 0, input.Line(status.Message, v1alpha1.MaxAttemptMessage)
 	switch hardware.Operation(w.Operation) {
 	case hardware.OpInspect:
 		if w.IsAgentInspection() {

@@ -160,7 +160,7 @@ func (p *planner) clearError() {
 
 func (p *planner) setError(kind metal3.ErrorType, reason, message string) {
 	p.d.Status.OperationalStatus = metal3.OperationalStatusError
-	message = input.Truncate(message, v1alpha1.MaxHostError)
+	message = input.Line(message, v1alpha1.MaxHostError)
 	p.d.Status.ErrorType, p.d.Status.ErrorMessage = kind, reason+": "+message
 	p.d.Record.Error = &v1alpha1.HostError{Reason: reason, Message: message}
 }

@@ -28,7 +28,7 @@ func (p *planner) applyReport(r report) {
 	if r.waitingFor == "" {
 		r.waitingFor = r.message
 	}
-	p.d.Status.WaitingFor = input.Truncate(r.waitingFor, MaxWaitingFor)
+	p.d.Status.WaitingFor = input.Line(r.waitingFor, MaxWaitingFor)
 	if r.condition != "" {
 		p.setCondition(r.condition, metav1.ConditionFalse, r.reason, r.message)
 	}
@@ -36,7 +36,7 @@ func (p *planner) applyReport(r report) {
 
 func (p *planner) setCondition(condition string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&p.d.Status.Conditions, metav1.Condition{
-		Type: condition, Status: status, Reason: reason, Message: input.Truncate(message, maxMessage),
+		Type: condition, Status: status, Reason: reason, Message: input.Line(message, maxMessage),
 		ObservedGeneration: p.Machine.Generation, LastTransitionTime: metav1.NewTime(p.Now),
 	})
 }

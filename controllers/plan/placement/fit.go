@@ -101,9 +101,9 @@ func selectorMismatch(selector labels.Requirements, host HostFacts, provider v1a
 		switch {
 		case r.Matches(labels.Set(have)), !isSet && provider.Metal3 == nil && inventory.IsLabelUnknown(host.Record, r.Key()):
 		case isSet:
-			return fmt.Sprintf("has the label %s=%s, and %s is asked for", r.Key(), value, input.Truncate(r.String(), maxQuoted))
+			return fmt.Sprintf("has the label %s=%s, and %s is asked for", r.Key(), value, input.Line(r.String(), maxQuoted))
 		default:
-			return fmt.Sprintf("has no label %s, and %s is asked for", r.Key(), input.Truncate(r.String(), maxQuoted))
+			return fmt.Sprintf("has no label %s, and %s is asked for", r.Key(), input.Line(r.String(), maxQuoted))
 		}
 	}
 	return ""

@@ -186,7 +186,7 @@ func checkError(r Request, f HostFacts) Evaluation {
 	if !hasRecords(r) && s.ErrorType == metal3.ProvisioningError && s.Provisioning.State == metal3.StateAvailable && s.Provisioning.Image.URL == "" && f.Host.Spec.Image == nil {
 		return Evaluation{}
 	}
-	return rejectIf(isInError(f.Host), InError, "is in error: %s", input.Truncate(cmp.Or(f.Host.Status.ErrorMessage, string(f.Host.Status.ErrorType)), maxQuoted))
+	return rejectIf(isInError(f.Host), InError, "is in error: %s", input.Line(cmp.Or(f.Host.Status.ErrorMessage, string(f.Host.Status.ErrorType)), maxQuoted))
 }
 
 func checkState(_ Request, f HostFacts) Evaluation {
@@ -240,14 +240,14 @@ func checkErase(r Request, f HostFacts) Evaluation {
 			return rejectIf(true, EraseUnsupported, "has the annotation %s, on which nothing acts: its baremetal-operator serves it, and cleans a host only when its image is removed. "+
 				"Erase its disks by another way if they are to be erased, and then remove the annotation", v1alpha1.AnnotationErase)
 		}
-		return rejectIf(true, EraseUnfinished, "is to be erased first (%s)", input.Truncate(mode, maxQuoted))
+		return rejectIf(true, EraseUnfinished, "is to be erased first (%s)", input.Line(mode, maxQuoted))
 	}
 	if f.Record == nil || f.Record.Status.Wanted == nil || f.Record.Status.Wanted.Operation != string(hardware.OpErase) {
 		return Evaluation{}
 	}
 	attempt := f.Record.Status.Wanted
 	if attempt.Outcome == v1alpha1.AttemptFailed {
-		return rejectIf(true, EraseUnfinished, "was not erased: %s", input.Truncate(cmp.Or(attempt.Message, attempt.Reason), maxQuoted))
+		return rejectIf(true, EraseUnfinished, "was not erased: %s", input.Line(cmp.Or(attempt.Message, attempt.Reason), maxQuoted))
 	}
 	return rejectIf(attempt.IsOpen(), EraseUnfinished, "is being erased")
 }

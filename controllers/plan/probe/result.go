@@ -91,7 +91,7 @@ func reportedChecks(message string, t Target) []v1alpha1.Check {
 				Hint: "the command of validation.probe reports more checks than a verdict has room for",
 			})
 		}
-		c := v1alpha1.Check{Name: fmt.Sprintf("%s%s/%d-%s", Prefix, t.Name, i+1, input.Truncate(input.Line(r.Name, maxText), maxName)), Result: v1alpha1.CheckPass, Expected: string(v1alpha1.CheckPass), Observed: input.Line(r.Message, maxText)}
+		c := v1alpha1.Check{Name: fmt.Sprintf("%s%s/%d-%s", Prefix, t.Name, i+1, input.Line(r.Name, maxName)), Result: v1alpha1.CheckPass, Expected: string(v1alpha1.CheckPass), Observed: input.Line(r.Message, maxText)}
 		// Whatever is not a pass is a failure: a probe has ended, and nothing becomes right by waiting.
 		if r.Result != string(v1alpha1.CheckPass) {
 			c.Result, c.Observed = v1alpha1.CheckFail, input.Line(r.Result+": "+r.Message, maxText)
@@ -111,7 +111,7 @@ func unreadable(c v1alpha1.Check, program string, err error) []v1alpha1.Check {
 
 // partName names the check of a part of a report.
 func partName(target, part string) string {
-	return target + "/" + input.Truncate(input.Line(part, maxText), maxName)
+	return target + "/" + input.Line(part, maxName)
 }
 
 // limited returns as many of the checks as a verdict has room for.

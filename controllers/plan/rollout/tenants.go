@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
 )
@@ -283,6 +284,9 @@ func (p *planner) inUseText(m *Machine) string {
 	return ", devices in use there: " + joinNames(texts)
 }
 
+// maxConditionMessage is how long the message of a condition may be that names claims of tenants, in bytes.
+const maxConditionMessage = 4096
+
 // setTenantsCondition sets the condition TenantsHaveRoom, or removes it where there is nothing to say.
 func (p *planner) setTenantsCondition() {
 	tenants := &p.facts.Tenants
@@ -301,5 +305,6 @@ func (p *planner) setTenantsCondition() {
 	case len(p.heldBack) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonDevicesHeld, p.heldBackText()
 	}
+	c.Message = input.Line(c.Message, maxConditionMessage)
 	meta.SetStatusCondition(&p.status.Conditions, c)
 }

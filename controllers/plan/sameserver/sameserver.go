@@ -118,7 +118,7 @@ func Compare(a, b Host) string {
 		return "the same boot MAC address " + mac
 	}
 	if serial := a.serial(); serial != "" && serial == b.serial() {
-		return fmt.Sprintf("the same serial number %s of a %s %s", input.Truncate(a.SerialNumber, maxQuoted), input.Truncate(a.Manufacturer, maxQuoted), input.Truncate(a.Model, maxQuoted))
+		return fmt.Sprintf("the same serial number %s of a %s %s", input.Line(a.SerialNumber, maxQuoted), input.Line(a.Manufacturer, maxQuoted), input.Line(a.Model, maxQuoted))
 	}
 	if uuid := identity.SystemUUID(a.AgentUUID); uuid != "" && uuid == identity.SystemUUID(b.AgentUUID) && !a.hasOtherSerial(b) {
 		return "the same system UUID " + uuid

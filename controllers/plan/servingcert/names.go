@@ -151,7 +151,7 @@ func quoted[S ~string](texts []S) string {
 	return strings.Join(out, ", ")
 }
 
-func quote(text string) string { return strconv.QuoteToASCII(input.Truncate(text, maxText)) }
+func quote(text string) string { return strconv.QuoteToASCII(input.Line(text, maxText)) }
 
 func firstNonEmpty(texts ...string) string {
 	for _, t := range texts {

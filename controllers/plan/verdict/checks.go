@@ -148,7 +148,7 @@ func checkReady(in Input) []v1alpha1.Check {
 	c.Observed = string(r.Status)
 	if r.Status != corev1.ConditionTrue {
 		c.Result = v1alpha1.CheckWait
-		c.Hint = cmp.Or(input.Truncate(r.Message, maxText), "kubectl describe node; on the node: journalctl -u kubelet")
+		c.Hint = cmp.Or(input.Line(r.Message, maxText), "kubectl describe node; on the node: journalctl -u kubelet")
 	}
 	return single(c)
 }
@@ -209,7 +209,7 @@ const maxText = 200 + len("...")
 
 // newCheck returns a check that passes if the values are equal, waits if nothing is observed yet, and fails otherwise.
 func newCheck(name, expected, observed string, equal bool, hint string) v1alpha1.Check {
-	c := v1alpha1.Check{Name: name, Result: v1alpha1.CheckPass, Expected: expected, Observed: input.Truncate(observed, maxText)}
+	c := v1alpha1.Check{Name: name, Result: v1alpha1.CheckPass, Expected: expected, Observed: input.Line(observed, maxText)}
 	if equal {
 		return c
 	}

@@ -40,7 +40,7 @@ func checkContainerd(in Input) []v1alpha1.Check {
 		c.Hint = "the NodeType's gpu.tenancy is Shared, and the node has not reported in this boot that its container runtime keeps the tenants apart. On the node: journalctl -u ingot-containerd -u ingot-containerd-report"
 		return single(c)
 	}
-	c.Observed = input.Truncate(report[1], maxText)
+	c.Observed = input.Line(report[1], maxText)
 	if report[1] == v1alpha1.ContainerdOK {
 		return single(c)
 	}

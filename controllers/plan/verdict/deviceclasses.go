@@ -77,7 +77,7 @@ func (s Selectors) count(devices []device, maxCost uint64) (int, error) {
 	for _, d := range devices {
 		ok, cost, err := s.matches(d)
 		if err != nil {
-			return 0, fmt.Errorf("on device %s: %w", input.Truncate(d.Name, maxName), err)
+			return 0, fmt.Errorf("on device %s: %w", input.Line(d.Name, maxName), err)
 		}
 		if cost > left {
 			return 0, fmt.Errorf("its selectors cost too much to evaluate on %d devices", len(devices))
@@ -175,13 +175,13 @@ func deviceClassCheck(expected v1alpha1.ExpectedDeviceClass, read DeviceClass, d
 		c.Hint = "pods claim the devices by this DeviceClass, which the tenant must have: the DRA driver's Helm chart creates it; kubectl get deviceclasses"
 		return c
 	case read.ReadError != "":
-		c.Observed = input.Truncate(read.ReadError, maxText)
+		c.Observed = input.Line(read.ReadError, maxText)
 		c.Hint = "the tenant's API did not give the DeviceClass; the user of its kubeconfig must be allowed to get deviceclasses.resource.k8s.io"
 		return c
 	}
 	n, err := read.Selectors.count(devices, maxNodeCost)
 	if err != nil {
-		c.Result, c.Observed = v1alpha1.CheckFail, input.Truncate(err.Error(), maxText)
+		c.Result, c.Observed = v1alpha1.CheckFail, input.Line(err.Error(), maxText)
 		c.Hint = "the selectors of the tenant's DeviceClass cannot be evaluated: kubectl get deviceclass " + expected.Name + " -o yaml"
 		return c
 	}

@@ -95,22 +95,22 @@ func isOfEarlierNode(s *resourcev1.ResourceSlice, node *corev1.Node) bool {
 
 func (p devicePool) findIncompleteReason() string {
 	if p.staleSlices > 0 {
-		return fmt.Sprintf("pool %s has %d slices of an earlier Node object", input.Truncate(p.name, maxName), p.staleSlices)
+		return fmt.Sprintf("pool %s has %d slices of an earlier Node object", input.Line(p.name, maxName), p.staleSlices)
 	}
 	names := map[string]bool{}
 	for _, s := range p.slices {
 		first := p.slices[0].Spec.Pool
 		if s.Spec.Pool.ResourceSliceCount != first.ResourceSliceCount {
-			return fmt.Sprintf("pool %s: slices of generation %d disagree whether they are %d or %d", input.Truncate(p.name, maxName),
+			return fmt.Sprintf("pool %s: slices of generation %d disagree whether they are %d or %d", input.Line(p.name, maxName),
 				first.Generation, first.ResourceSliceCount, s.Spec.Pool.ResourceSliceCount)
 		}
 		if int64(len(p.slices)) != first.ResourceSliceCount {
-			return fmt.Sprintf("pool %s has %d of %d slices of generation %d", input.Truncate(p.name, maxName), len(p.slices), first.ResourceSliceCount, first.Generation)
+			return fmt.Sprintf("pool %s has %d of %d slices of generation %d", input.Line(p.name, maxName), len(p.slices), first.ResourceSliceCount, first.Generation)
 		}
 		for i := range s.Spec.Devices {
 			name := s.Spec.Devices[i].Name
 			if names[name] {
-				return fmt.Sprintf("pool %s has two devices %s", input.Truncate(p.name, maxName), input.Truncate(name, maxName))
+				return fmt.Sprintf("pool %s has two devices %s", input.Line(p.name, maxName), input.Line(name, maxName))
 			}
 			names[name] = true
 		}
@@ -233,9 +233,9 @@ func (d device) isOfKind(e v1alpha1.ExpectedDevices) bool {
 
 // kindText describes the kind of the device.
 func (d device) kindText() string {
-	kind := "of type " + cmp.Or(input.Truncate(d.attributeText(attributeType), maxName), "unknown")
+	kind := "of type " + cmp.Or(input.Line(d.attributeText(attributeType), maxName), "unknown")
 	if p := d.attributeText(attributeProfile); p != "" {
-		kind += " and profile " + input.Truncate(p, maxName)
+		kind += " and profile " + input.Line(p, maxName)
 	}
 	return kind
 }

@@ -29,7 +29,7 @@ func checkGPUModes(in Input) []v1alpha1.Check {
 		}
 		return single(c)
 	}
-	c.Observed = input.Truncate(modesText(report[1:]), maxText)
+	c.Observed = input.Line(modesText(report[1:]), maxText)
 	if strings.Join(report[1:], " ") != strings.Join(expected, " ") {
 		c.Result = v1alpha1.CheckFail
 		c.Hint = "the MIG mode of a GPU is not as ordered, in the order of nvidia-smi -L. On the node: nvidia-smi --query-gpu=index,mig.mode.current --format=csv; journalctl -u ingot-gpu-mode; then " +

@@ -114,7 +114,7 @@ func deviceCheck(name, expected string, devices []device, hint string, read func
 	accepted, missing, wrong := map[string]bool{}, deviceSample{}, deviceSample{}
 	for _, d := range devices {
 		observed, found, fits := read(d)
-		text := input.Truncate(observed, maxName)
+		text := input.Line(observed, maxName)
 		switch {
 		case !found:
 			missing.add(d, "no value")
@@ -132,7 +132,7 @@ func deviceCheck(name, expected string, devices []device, hint string, read func
 	case len(accepted) == 0:
 		return nil
 	default:
-		c.Observed = input.Truncate(strings.Join(slices.Sorted(maps.Keys(accepted)), ", "), maxText)
+		c.Observed = input.Line(strings.Join(slices.Sorted(maps.Keys(accepted)), ", "), maxText)
 	}
 	return single(c)
 }

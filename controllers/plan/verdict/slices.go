@@ -55,7 +55,7 @@ func completenessCheck(in Input, e v1alpha1.ExpectedSlices) v1alpha1.Check {
 		if p.incompleteReason == "" {
 			continue
 		}
-		c.Result, c.Observed = v1alpha1.CheckWait, input.Truncate(p.incompleteReason, maxText)
+		c.Result, c.Observed = v1alpha1.CheckWait, input.Line(p.incompleteReason, maxText)
 		c.Hint = "the scheduler ignores such a pool; the driver's pod on this node writes it: kubectl get resourceslices and the log of that pod; " + e.Hint
 		break
 	}
@@ -93,7 +93,7 @@ func deviceChecks(in Input, e v1alpha1.ExpectedSlices) []v1alpha1.Check {
 	if len(others) > 0 {
 		out = append(out, v1alpha1.Check{
 			Name: PrefixForeign + e.Driver, Result: v1alpha1.CheckFail, Expected: "only what was promised",
-			Observed: fmt.Sprintf("%d more devices, the first %s: %s", len(others), others[0].kindText(), input.Truncate(others[0].Name, maxName)),
+			Observed: fmt.Sprintf("%d more devices, the first %s: %s", len(others), others[0].kindText(), input.Line(others[0].Name, maxName)),
 			Hint:     "the GPUs have another mode than ordered, or the driver publishes more than the NodeType promises; " + e.Hint,
 		})
 	}
@@ -132,7 +132,7 @@ type deviceSample struct {
 
 func (s *deviceSample) add(d device, what string) {
 	if s.count++; s.count == 1 {
-		s.first = input.Truncate(d.Name, maxName) + ": " + what
+		s.first = input.Line(d.Name, maxName) + ": " + what
 	}
 }
 
@@ -155,7 +155,7 @@ func taintCheck(driver string, devices []device) v1alpha1.Check {
 			continue
 		}
 		t := d.Taints[i]
-		tainted.add(d, fmt.Sprintf("%s=%s:%s", input.Truncate(t.Key, maxName), input.Truncate(t.Value, maxName), input.Truncate(string(t.Effect), maxName)))
+		tainted.add(d, fmt.Sprintf("%s=%s:%s", input.Line(t.Key, maxName), input.Line(t.Value, maxName), input.Line(string(t.Effect), maxName)))
 	}
 	if tainted.count > 0 {
 		c.Result, c.Observed = v1alpha1.CheckWait, tainted.String()
