@@ -37,7 +37,7 @@ func SplitDocuments(stream []byte) []Document {
 		case isMarker(text, "..."):
 			end(line + 1)
 			continue
-		case isMarker(text, "---") && !isDirectives(current.Text):
+		case isMarker(text, "---") && !hasOnlyDirectives(current.Text):
 			end(line)
 			if !hasContent(text) {
 				current.Line++
@@ -56,8 +56,8 @@ func isMarker(line []byte, marker string) bool {
 	return is && (len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0)
 }
 
-// isDirectives reports whether the text has directives, which belong to the document that the next marker begins, and no content.
-func isDirectives(text []byte) bool {
+// hasOnlyDirectives reports whether the text has directives, which belong to the document that the next marker begins, and no content.
+func hasOnlyDirectives(text []byte) bool {
 	return !hasContent(text) && bytes.Contains(append([]byte("\n"), text...), []byte("\n%"))
 }
 

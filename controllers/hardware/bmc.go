@@ -160,6 +160,9 @@ type Inventory struct {
 	DeviceSource DeviceSource `json:"deviceSource,omitempty"`
 }
 
+// MaxText is the length of a text of an inventory in bytes, MaxParts the number of items of each of its lists. Adapters clean what they have read.
+const MaxText, MaxParts = 128, 4096
+
 // DeviceSource is who vouches for a list of PCI devices.
 type DeviceSource string
 

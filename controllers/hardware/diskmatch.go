@@ -11,18 +11,18 @@ import (
 //
 // The time that it takes grows with the number of disks and not with its square, so that an agent that lies about a thousand of them keeps nobody busy.
 func MatchDisks(known, present []Disk) []int {
-	keys, isUsed := diskKeys(present), make([]bool, len(present))
-	wwns, sizes, serials, paths, strangers := newDiskQueues(isUsed), newDiskQueues(isUsed), newDiskQueues(isUsed), newDiskQueues(isUsed), newDiskQueues(isUsed)
-	for j, k := range keys {
+	isUsed := make([]bool, len(present))
+	wwns, sizes, serials, paths, anonymous := newDiskQueues(isUsed), newDiskQueues(isUsed), newDiskQueues(isUsed), newDiskQueues(isUsed), newDiskQueues(isUsed)
+	for j, k := range diskKeys(present) {
 		wwns.add(k.wwn, j)
 		sizes.add(k.serialAndSize, j)
 		serials.add(k.serial, j)
 		paths.add(k.pathAndSize, j)
 		if !k.hasIdentity {
-			strangers.add(k.pathAndSize, j)
+			anonymous.add(k.pathAndSize, j)
 		}
 	}
-	found := slices.Repeat([]int{-1}, len(known))
+	keys, found := diskKeys(known), slices.Repeat([]int{-1}, len(known))
 	for _, choose := range []func(diskKey) int{
 		func(k diskKey) int { return wwns.first(k.wwn) },
 		func(k diskKey) int { return sizes.first(k.serialAndSize) },
@@ -30,10 +30,10 @@ func MatchDisks(known, present []Disk) []int {
 			if !k.hasIdentity {
 				return paths.first(k.pathAndSize)
 			}
-			return earlier(serials.first(k.serial), strangers.first(k.pathAndSize))
+			return lowerIndex(serials.first(k.serial), anonymous.first(k.pathAndSize))
 		},
 	} {
-		for i, k := range diskKeys(known) {
+		for i, k := range keys {
 			if found[i] < 0 {
 				if found[i] = choose(k); found[i] >= 0 {
 					isUsed[found[i]] = true
@@ -54,18 +54,22 @@ type diskKey struct {
 
 func diskKeys(disks []Disk) []diskKey {
 	out := make([]diskKey, len(disks))
-	for i, d := range disks {
-		k := diskKey{wwn: NormalWWN(d.WWN), serial: normalSerial(d.SerialNumber)}
-		k.hasIdentity = k.wwn != "" || k.serial != ""
-		if k.serial != "" {
-			k.serialAndSize = fmt.Sprintf("%s %d", k.serial, d.SizeBytes)
-		}
-		if d.Name != "" {
-			k.pathAndSize = fmt.Sprintf("%s %d", d.Name, d.SizeBytes)
-		}
-		out[i] = k
+	for i := range disks {
+		out[i] = diskKeyOf(disks[i])
 	}
 	return out
+}
+
+func diskKeyOf(d Disk) diskKey {
+	k := diskKey{wwn: NormalWWN(d.WWN), serial: normalSerial(d.SerialNumber)}
+	k.hasIdentity = k.wwn != "" || k.serial != ""
+	if k.serial != "" {
+		k.serialAndSize = fmt.Sprintf("%s %d", k.serial, d.SizeBytes)
+	}
+	if d.Name != "" {
+		k.pathAndSize = fmt.Sprintf("%s %d", d.Name, d.SizeBytes)
+	}
+	return k
 }
 
 // diskQueues have the indexes of disks by a value, and forget those that are used.
@@ -93,8 +97,8 @@ func (q diskQueues) first(value string) int {
 	return -1
 }
 
-// earlier returns the lower of two indexes of which -1 is none.
-func earlier(a, b int) int {
+// lowerIndex returns the lower of two indexes of which -1 is none.
+func lowerIndex(a, b int) int {
 	if a < 0 || b >= 0 && b < a {
 		return b
 	}
@@ -111,7 +115,7 @@ func (s *DiskSet) Add(disk Disk) {
 	if s.wwns == nil {
 		*s = DiskSet{wwns: map[string]bool{}, serials: map[string]bool{}, anonymous: map[string]bool{}, paths: map[string]bool{}}
 	}
-	k := diskKeys([]Disk{disk})[0]
+	k := diskKeyOf(disk)
 	s.wwns[k.wwn] = true
 	s.serials[k.serialAndSize] = true
 	if k.wwn == "" {
@@ -125,7 +129,7 @@ func (s *DiskSet) Add(disk Disk) {
 // HasPath reports whether a disk with an identity is a further path to one of the set, such as the second port of a disk at two controllers: it has the same WWN
 // or, where one of the two has none, the same serial number and size.
 func (s *DiskSet) HasPath(disk Disk) bool {
-	k := diskKeys([]Disk{disk})[0]
+	k := diskKeyOf(disk)
 	has := func(set map[string]bool, value string) bool { return value != "" && set[value] }
 	return has(s.wwns, k.wwn) || has(s.anonymous, k.serialAndSize) || k.wwn == "" && has(s.serials, k.serialAndSize) || has(s.paths, k.pathAndSize)
 }

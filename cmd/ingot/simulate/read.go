@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/yaml"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
@@ -37,17 +36,13 @@ func (o *objects) add(m offline.Manifest) error {
 	if m.APIVersion() != v1alpha1.GroupVersion.String() {
 		return nil
 	}
-	text, err := yaml.Marshal(m.Object)
-	if err != nil {
-		return err
-	}
 	switch m.Kind() {
 	case "NodeType":
 		o.nodeTypes = append(o.nodeTypes, v1alpha1.NodeType{})
-		return yaml.UnmarshalStrict(text, &o.nodeTypes[len(o.nodeTypes)-1])
+		return m.Decode(&o.nodeTypes[len(o.nodeTypes)-1])
 	case "NodePool":
 		o.pools = append(o.pools, v1alpha1.NodePool{})
-		return yaml.UnmarshalStrict(text, &o.pools[len(o.pools)-1])
+		return m.Decode(&o.pools[len(o.pools)-1])
 	}
 	return nil
 }

@@ -142,9 +142,6 @@ func (i *inventories) set(uid string, attempt int64, inventory *hardware.Invento
 	i.byHost[uid] = readInventory{attempt, inventory}
 }
 
-// maxText is the length of a text of an inventory in bytes, maxListItems the number of items of each of its lists.
-const maxText, maxListItems = 128, 4096
-
 // inventory returns what Ironic has found, once for each inspection that has succeeded; nil: no inspection has ended.
 func (i *Installer) inventory(ctx context.Context, host hardware.Host, n node, status *hardware.AttemptStatus) (*hardware.Inventory, error) {
 	if status == nil || status.State != hardware.AttemptSucceeded || n.record.work != workInspect {
@@ -164,7 +161,7 @@ func (i *Installer) inventory(ctx context.Context, host hardware.Host, n node, s
 		}
 	}
 	found := inventoryOf(n.properties, data, macs)
-	if err := input.Clean(found, maxText, maxListItems); err != nil {
+	if err := input.Clean(found, hardware.MaxText, hardware.MaxParts); err != nil {
 		return nil, hardware.Errorf(hardware.Invalid, "read inventory", host.String(), "%w", err)
 	}
 	i.inventories.set(host.UID, status.Number, found)

@@ -76,7 +76,7 @@ func recordDisks(session *Session, result protocol.Result) {
 
 const (
 	// maxDiskText limits the texts by which a disk is known, maxDiskMessage what is said about one, in bytes.
-	maxDiskText, maxDiskMessage = 128, 256
+	maxDiskText, maxDiskMessage = hardware.MaxText, 256
 )
 
 // sanitizeDisk limits the texts of a disk as an agent reports it.

@@ -44,7 +44,7 @@ func (s *Service) serveRegister(r agentRequest) (any, error) {
 	if err := decodeBody(r, &registration); err != nil {
 		return nil, err
 	}
-	if err := input.Clean(&registration.Inventory, maxDiskText, maxItems); err != nil {
+	if err := input.Clean(&registration.Inventory, hardware.MaxText, hardware.MaxParts); err != nil {
 		return nil, protocol.Refusalf(protocol.BadRequest, "%v", err)
 	}
 	settings, err := s.hostSettings(r.Context(), r.session)

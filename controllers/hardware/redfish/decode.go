@@ -37,8 +37,8 @@ type memberError struct {
 }
 
 const (
-	// maxListItems is the number of items of a list that are decoded, maxText the length of a text of an inventory in bytes.
-	maxListItems, maxText = 4096, 128
+	// maxListItems is the number of items of a list that are decoded.
+	maxListItems = 4096
 	// maxMemberErrors is the number of the members that are named when they cannot be decoded.
 	maxMemberErrors = 16
 )
@@ -116,7 +116,7 @@ func decodeItems(raw json.RawMessage) ([]json.RawMessage, error) {
 		return nil, err
 	}
 	if len(items) > maxListItems {
-		return nil, &input.Error{Seen: int64(len(items)), Most: maxListItems, Unit: "items"}
+		return nil, &input.Error{Seen: int64(len(items)), Most: maxListItems, Unit: "items of a list"}
 	}
 	return items, nil
 }

@@ -57,7 +57,7 @@ func (b *bmc) Inventory(ctx context.Context) (hardware.Inventory, error) {
 			}
 		}
 		inventory = w.inventory
-		if err := input.Clean(&inventory, maxText, maxListItems); err != nil {
+		if err := input.Clean(&inventory, hardware.MaxText, hardware.MaxParts); err != nil {
 			return fmt.Errorf("%w: %w", errTooLarge, err)
 		}
 		return nil

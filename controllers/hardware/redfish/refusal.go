@@ -118,6 +118,9 @@ func parseMessages(body []byte) (messages []message, isResource bool) {
 	return append(messages, inner...), isResource
 }
 
+// maxMessages is how many messages of a refusal are read.
+const maxMessages = 16
+
 // parseInfo returns the messages of one @Message.ExtendedInfo, or of an error object with a code and a text.
 func parseInfo(raw json.RawMessage) []message {
 	var list []json.RawMessage
@@ -125,7 +128,7 @@ func parseInfo(raw json.RawMessage) []message {
 		list = []json.RawMessage{raw}
 	}
 	var messages []message
-	for _, item := range list[:min(len(list), maxMemberErrors)] {
+	for _, item := range list[:min(len(list), maxMessages)] {
 		var m message
 		if _, err := decodeMembers(item, &m); err != nil && json.Unmarshal(item, &m.Text) != nil {
 			continue
