@@ -107,6 +107,7 @@ func nodeOf(in Input) kubelet.Node {
 	providerID := v1alpha1.ProviderID(types.UID(in.Machine.UID), in.Machine.Attempt)
 	if in.Node.ProviderID == v1alpha1.ProviderIDByCluster {
 		providerID = ""
+		labels[v1alpha1.LabelInstallation] = v1alpha1.InstallationLabel(types.UID(in.Machine.UID), in.Machine.Attempt)
 	}
 	return kubelet.Node{
 		Units: units, Name: in.Machine.Name, ProviderID: providerID,

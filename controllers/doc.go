@@ -68,6 +68,7 @@
 //	    plan_scaling["controllers/plan/scaling"]
 //	    plan_servingcert["controllers/plan/servingcert"]
 //	    plan_verdict["controllers/plan/verdict"]
+//	    plan_watched["controllers/plan/watched"]
 //	  end
 //	  subgraph metal["hardware: ports and adapters"]
 //	    hardware["controllers/hardware"]
@@ -101,6 +102,7 @@
 //	    osimage["controllers/osimage"]
 //	    remainingnode["controllers/remainingnode"]
 //	    rollout["controllers/rollout"]
+//	    serverclock["controllers/serverclock"]
 //	    servingcert["controllers/servingcert"]
 //	    tenant["controllers/tenant"]
 //	    validation["controllers/validation"]
@@ -137,23 +139,26 @@
 //	  hardware_netboot --> hardware_agent & hardware_identity
 //	  hardware_redfish --> hardware & hardware_identity
 //	  hardwaredata --> plan_event & plan_inventory
-//	  host --> plan_bmcaddress & plan_bootca & plan_bootnetwork & plan_host & plan_sameserver & plan_verdict
+//	  host --> plan_bmcaddress & plan_bootca & plan_bootnetwork & plan_host & plan_sameserver & plan_verdict & serverclock
 //	  inuse --> plan_event & plan_inuse
-//	  machine --> plan_join & plan_lifecycle & plan_placement & plan_quota & plan_rendering & plan_sameserver
+//	  machine --> plan_join & plan_lifecycle & plan_placement & plan_quota & plan_rendering & plan_sameserver & serverclock
 //	  nodepool --> plan_event & plan_join & plan_placement & plan_quota & plan_sameserver & plan_scaling
 //	  nodeprovider --> plan_event
-//	  nodequota --> plan_quota
+//	  nodequota --> plan_quota & serverclock
 //	  nodetype --> plan_feasibility & plan_placement & plan_rendering & plan_revision & plan_rollout & plan_sameserver
 //	  plan_feasibility --> plan_providerkind
-//	  plan_host --> plan_event & plan_inventory & plan_queue
-//	  plan_lifecycle --> plan_contest & plan_event & plan_inventory & plan_nodeidentity
+//	  plan_host --> plan_event & plan_inventory & plan_queue & plan_watched
+//	  plan_lifecycle --> plan_contest & plan_event & plan_inventory & plan_nodeidentity & plan_watched
 //	  plan_placement --> plan_inventory & plan_providerkind
-//	  plan_rollout --> plan_event & plan_revisionrollout
-//	  plan_verdict --> plan_contest & plan_event & plan_nodeidentity
-//	  remainingnode --> plan_lifecycle
-//	  rollout --> plan_entitlement & plan_rollout
+//	  plan_probe --> plan_watched
+//	  plan_quota --> plan_watched
+//	  plan_rollout --> plan_event & plan_revisionrollout & plan_watched
+//	  plan_verdict --> plan_contest & plan_event & plan_nodeidentity & plan_watched
+//	  remainingnode --> plan_lifecycle & serverclock
+//	  rollout --> plan_entitlement & plan_rollout & serverclock
+//	  serverclock --> plan_watched
 //	  servingcert --> plan_servingcert
 //	  tenant --> plan_join
-//	  validation --> plan_lifecycle & plan_probe & plan_rendering & plan_verdict
+//	  validation --> plan_lifecycle & plan_probe & plan_rendering & plan_verdict & serverclock
 //	%% End of the drawing.
 package controllers

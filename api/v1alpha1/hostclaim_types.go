@@ -96,14 +96,9 @@ type ReleasedNode struct {
 	// uid of the Node; absent where Ingot has never seen it.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
-	// machineUID is that of the Machine. The Node's providerID has it too.
+	// machineUID is that of the Machine. The Node's providerID has it too or, where the tenant's cluster sets that, its label ingot.dev/installation.
 	// +required
 	MachineUID types.UID `json:"machineUID"`
-	// systemUUID is what the agent read from DMI on the server, where the tenant's cluster sets providerIDs: a Node of that name and server which is older than
-	// since is the one that was left. Absent elsewhere.
-	// +optional
-	// +kubebuilder:validation:MaxLength=64
-	SystemUUID string `json:"systemUUID,omitempty"`
 	// since is when the host was returned.
 	// +required
 	Since metav1.MicroTime `json:"since"`

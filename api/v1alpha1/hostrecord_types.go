@@ -5,8 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// HostRecordSpec is what the machine controller asks of a host beyond what a BareMetalHost can say. All of it but
-// remainingNodes is absent while no Machine has the host.
+// HostRecordSpec is what the machine controller asks of a host beyond what a BareMetalHost can say. All but remainingNodes is absent while no Machine has it.
 type HostRecordSpec struct {
 	// machine that has the host.
 	// +optional
@@ -18,6 +17,9 @@ type HostRecordSpec struct {
 	// tenantClusterUID identifies the cluster of the TenantCluster, as its status.clusterUID. It is absent while that is not known.
 	// +optional
 	TenantClusterUID types.UID `json:"tenantClusterUID,omitempty"`
+	// tenantUID is the uid of the TenantCluster.
+	// +optional
+	TenantUID types.UID `json:"tenantUID,omitempty"`
 	// revision to be installed.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
@@ -333,14 +335,12 @@ type HostRecordStatus struct {
 	// lastTenant is namespace/name of the TenantCluster that had the disks last; kept over erases.
 	// +optional
 	LastTenant string `json:"lastTenant,omitempty"`
-	// lastTenantClusterUID identifies the cluster that lastTenant was then. Absent: it is not known, and only a
-	// TenantCluster of that name that is older than lastTenantSince is the same tenant.
+	// lastTenantClusterUID identifies the cluster that lastTenant was then. Absent: unknown, and lastTenantUID decides whether a TenantCluster is the same tenant.
 	// +optional
 	LastTenantClusterUID types.UID `json:"lastTenantClusterUID,omitempty"`
-	// lastTenantSince is when the installation was begun with which lastTenant had the disks last; kept over erases. 1970: that is not known. Absent: an
-	// earlier version wrote lastTenant.
+	// lastTenantUID is the uid that the TenantCluster lastTenant had then; kept over erases. Absent: it is not known.
 	// +optional
-	LastTenantSince *metav1.MicroTime `json:"lastTenantSince,omitempty"`
+	LastTenantUID types.UID `json:"lastTenantUID,omitempty"`
 	// erased is the proof of the last erase; absent once something was installed.
 	// +optional
 	Erased *EraseProof `json:"erased,omitempty"`

@@ -41,9 +41,8 @@ type Installation struct {
 	Attempt   int64  `json:"attempt"`
 	// SystemUUID is what the agent read from DMI.
 	SystemUUID string `json:"systemUUID,omitempty"`
-	// ProviderID and DocumentsAskedAt are those of the Machine's status.
-	ProviderID       ProviderIDSource  `json:"providerID,omitempty"`
-	DocumentsAskedAt *metav1.MicroTime `json:"documentsAskedAt,omitempty"`
+	// ProviderID is that of the Machine's status.
+	ProviderID ProviderIDSource `json:"providerID,omitempty"`
 	// RootDisk is the disk that the image was written to.
 	RootDisk *DiskInventory `json:"rootDisk,omitempty"`
 	// Disks are those that an erase must find or know to be gone.

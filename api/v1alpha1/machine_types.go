@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -193,10 +195,6 @@ type MachineStatus struct {
 	// +optional
 	// +kubebuilder:validation:Enum=Ingot;Cluster
 	ProviderID ProviderIDSource `json:"providerID,omitempty"`
-	// documentsAskedAt is when the agent asked for the documents of this attempt, which was then installed; absent until then. Where the tenant's cluster
-	// sets providerIDs, an older Node is not this attempt's.
-	// +optional
-	DocumentsAskedAt *metav1.MicroTime `json:"documentsAskedAt,omitempty"`
 	// progress of the installation.
 	// +optional
 	Progress *Progress `json:"progress,omitempty"`
@@ -236,6 +234,14 @@ type MachineStatus struct {
 // Asked is what the Machine is to be installed with; a part that the spec leaves open is empty.
 func (s MachineSpec) Asked() RenderedRevision {
 	return RenderedRevision{Revision: s.Revision, Rendering: s.Rendering}
+}
+
+// PhaseStart returns when the current phase began. created is when the Machine was.
+func (s MachineStatus) PhaseStart(created time.Time) time.Time {
+	if n := len(s.Timeline); n > 0 {
+		return s.Timeline[n-1].At.Time
+	}
+	return created
 }
 
 // Installed is what the Machine is being, or was, installed with.

@@ -31,11 +31,16 @@ const (
 	LabelNodeType = "ingot.dev/nodetype"
 	// LabelProbe on a Pod and on a ResourceClaim of a tenant's cluster: Ingot made it to use the devices of the Node that the value names, shortened.
 	LabelProbe = "ingot.dev/probe"
-	// AnnotationProbeTarget on a Pod of a probe is the resource or DeviceClass that it asks for, and AnnotationProbeBoot the boot of the Node.
+	// AnnotationProbeTarget on a Pod of a probe is the resource or DeviceClass that it asks for, AnnotationProbeBoot the boot of the Node, and AnnotationProbeMadeAt
+	// when it was made, by the clock of the management cluster.
 	AnnotationProbeTarget = "ingot.dev/probe-target"
 	AnnotationProbeBoot   = "ingot.dev/probe-boot"
+	AnnotationProbeMadeAt = "ingot.dev/probe-made-at"
 	// LabelMachineUID on a Node is the uid of its Machine.
 	LabelMachineUID = "ingot.dev/machine-uid"
+	// LabelInstallation on a Node is the uid and the attempt of the installation that registered it, UID.ATTEMPT, where the cluster sets providerIDs. Kubelet
+	// sets it when it registers, and nobody afterwards.
+	LabelInstallation = "ingot.dev/installation"
 	// LabelRevision on a Node names the NodeTypeRevision that it was installed with.
 	LabelRevision = "ingot.dev/revision"
 	// LabelZone on a BareMetalHost is the zone that NodeType.spec.zone selects.
@@ -127,6 +132,11 @@ const (
 	// ProviderIDPrefix begins every providerID.
 	ProviderIDPrefix = "ingot://"
 )
+
+// InstallationLabel returns the value of LabelInstallation.
+func InstallationLabel(machine types.UID, attempt int64) string {
+	return string(machine) + "." + strconv.FormatInt(attempt, 10)
+}
 
 // ProviderID is what kubelet registers with, ingot://<Machine uid>/<attempt>: it binds a Node to one installation of its
 // Machine.

@@ -1323,10 +1323,6 @@ func (in *HostRecordStatus) DeepCopyInto(out *HostRecordStatus) {
 		*out = new(HostInstalled)
 		(*in).DeepCopyInto(*out)
 	}
-	if in.LastTenantSince != nil {
-		in, out := &in.LastTenantSince, &out.LastTenantSince
-		*out = (*in).DeepCopy()
-	}
 	if in.Erased != nil {
 		in, out := &in.Erased, &out.Erased
 		*out = new(EraseProof)
@@ -1360,10 +1356,6 @@ func (in *HostRecordStatus) DeepCopy() *HostRecordStatus {
 func (in *Installation) DeepCopyInto(out *Installation) {
 	*out = *in
 	out.Machine = in.Machine
-	if in.DocumentsAskedAt != nil {
-		in, out := &in.DocumentsAskedAt, &out.DocumentsAskedAt
-		*out = (*in).DeepCopy()
-	}
 	if in.RootDisk != nil {
 		in, out := &in.RootDisk, &out.RootDisk
 		*out = new(DiskInventory)
@@ -1765,10 +1757,6 @@ func (in *MachineStatus) DeepCopyInto(out *MachineStatus) {
 		in, out := &in.NodeRef, &out.NodeRef
 		*out = new(NodeReference)
 		**out = **in
-	}
-	if in.DocumentsAskedAt != nil {
-		in, out := &in.DocumentsAskedAt, &out.DocumentsAskedAt
-		*out = (*in).DeepCopy()
 	}
 	if in.Progress != nil {
 		in, out := &in.Progress, &out.Progress

@@ -24,6 +24,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/bootnetwork"
 	plan "github.com/ingot-dev/ingot/controllers/plan/host"
 	"github.com/ingot-dev/ingot/controllers/plan/sameserver"
+	"github.com/ingot-dev/ingot/controllers/serverclock"
 )
 
 // provider returns the redfish or ironic NodeProvider that the namespace belongs to; nil: there is none.
@@ -163,7 +164,7 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 	obs := observation{
 		installer: installer,
 		facts: plan.Facts{
-			Now: r.Clock.Now(), Random: r.Jitter(), Timeouts: r.Timeouts, Host: hostFacts(host), Spec: record.Spec, Record: record.Status,
+			Clock: serverclock.Of(r.Clock), Random: r.Jitter(), Timeouts: r.Timeouts, Host: hostFacts(host), Spec: record.Spec, Record: record.Status,
 			ErasePolicy: erasePolicy(provider), Inspector: inspector(provider),
 			NeedsConfigDrive: installer.Capabilities().NeedsConfigDrive, NeedsRelease: installer.Capabilities().NeedsRelease,
 			BootsToInspect:       installer.Capabilities().BootsToInspect,
@@ -202,7 +203,7 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 	if plan.ErrorReasonText(err) == v1alpha1.ReasonBMCUnauthorized {
 		r.secrets.forget(client.ObjectKey{Namespace: host.Namespace, Name: host.Spec.BMC.CredentialsName})
 	}
-	obs.facts.Now = r.Clock.Now()
+	obs.facts.Clock = serverclock.Of(r.Clock)
 	return obs, nil
 }
 

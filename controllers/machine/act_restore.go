@@ -16,6 +16,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
+	"github.com/ingot-dev/ingot/controllers/serverclock"
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
@@ -64,7 +65,7 @@ func (r *Reconciler) observeRestored(ctx context.Context, machine *v1alpha1.Mach
 	if err != nil || live == nil || live.UID != machine.UID {
 		return nil, nil, err
 	}
-	obs := &observation{machine: live, facts: lifecycle.Facts{Now: r.Clock.Now(), Timeouts: r.Timeouts}}
+	obs := &observation{machine: live, facts: lifecycle.Facts{Clock: serverclock.Of(r.Clock), Timeouts: r.Timeouts}}
 	obs.host, err = read(ctx, r.APIReader, client.ObjectKeyFromObject(&hosts[at]), &metal3.BareMetalHost{})
 	if err != nil || obs.host == nil || !isRestoredFor(obs.host, live) {
 		return nil, nil, err
@@ -155,7 +156,7 @@ func (r *Reconciler) observeRestoredNode(ctx context.Context, obs *observation, 
 	if node != nil {
 		claim.NodeRevision = node.Labels[v1alpha1.LabelRevision]
 		claim.Node = lifecycle.Node{
-			Found: true, UID: node.UID, ProviderID: node.Spec.ProviderID, SystemUUID: node.Status.NodeInfo.SystemUUID, Created: node.CreationTimestamp.Time,
+			Found: true, UID: node.UID, ProviderID: node.Spec.ProviderID, SystemUUID: node.Status.NodeInfo.SystemUUID, Installation: node.Labels[v1alpha1.LabelInstallation],
 		}
 	}
 	return nil

@@ -3,7 +3,6 @@ package machine
 import (
 	"context"
 	"strconv"
-	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +25,7 @@ func (r *Reconciler) beginServedInstallation(h *metal3.BareMetalHost, obs *obser
 		return
 	}
 	metav1.SetMetaDataAnnotation(&h.ObjectMeta, placement.AnnotationLastTenant, tenantKey(obs.machine).String())
-	metav1.SetMetaDataAnnotation(&h.ObjectMeta, placement.AnnotationLastTenantSince, r.Clock.Now().UTC().Format(time.RFC3339))
+	metav1.SetMetaDataAnnotation(&h.ObjectMeta, placement.AnnotationLastTenantUID, string(obs.facts.Tenant.UID))
 	setClusterUID(h, obs.facts.Tenant.ClusterUID)
 }
 

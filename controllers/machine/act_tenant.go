@@ -38,7 +38,7 @@ func (r *Reconciler) createToken(ctx context.Context, obs *observation, a lifecy
 		ObjectMeta: metav1.ObjectMeta{Namespace: tokenNamespace, Name: tokenPrefix + id, Labels: map[string]string{v1alpha1.LabelMachine: string(obs.machine.ClaimUID())}},
 		Type:       corev1.SecretTypeBootstrapToken,
 		Data: map[string][]byte{
-			keyTokenID: []byte(id), keyTokenSecret: []byte(secret), keyExpiration: []byte(a.Expires.UTC().Format(time.RFC3339)),
+			keyTokenID: []byte(id), keyTokenSecret: []byte(secret), keyExpiration: []byte(tokenExpiration(obs.access, a.Expires)),
 			"usage-bootstrap-authentication": []byte("true"), "auth-extra-groups": []byte(tenantaccess.BootstrapGroup + "," + tenantaccess.KubeadmBootstrapGroup),
 			"description": []byte("Ingot: Machine " + obs.machine.Namespace + "/" + obs.machine.Name),
 		},
@@ -107,9 +107,14 @@ func (r *Reconciler) renewToken(ctx context.Context, obs *observation, a lifecyc
 		return errTenantLost
 	}
 	before := obs.token.DeepCopy()
-	obs.token.Data[keyExpiration] = []byte(a.Expires.UTC().Format(time.RFC3339))
+	obs.token.Data[keyExpiration] = []byte(tokenExpiration(obs.access, a.Expires))
 	r.tokens.forget(obs.machine.ClaimUID())
 	return obs.access.Client.Patch(ctx, obs.token, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// tokenExpiration returns the end of a token for the tenant's cluster, which ends it by its own clock.
+func tokenExpiration(access *tenantaccess.Access, at time.Time) string {
+	return at.Add(access.ClockAhead).UTC().Format(time.RFC3339)
 }
 
 func (r *Reconciler) deleteToken(ctx context.Context, obs *observation, _ lifecycle.Action) error {

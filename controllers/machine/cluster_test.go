@@ -4,11 +4,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
@@ -32,18 +31,13 @@ func TestAMetal3HostGoesBackToItsTenantWhileTheClusterIsNotKnown(t *testing.T) {
 	if err := server.Client.Get(t.Context(), r.tenant, tenant); err != nil {
 		t.Fatal(err)
 	}
-	for name, provisioned := range map[string]time.Time{"server-00": tenant.CreationTimestamp.Add(-time.Hour), "server-01": tenant.CreationTimestamp.Add(time.Hour)} {
+	for name, uid := range map[string]types.UID{"server-00": "another", "server-01": tenant.UID} {
 		r.editHost(name, func(h *metal3.BareMetalHost) {
 			metav1.SetMetaDataAnnotation(&h.ObjectMeta, placement.AnnotationLastTenant, r.tenant.String())
+			metav1.SetMetaDataAnnotation(&h.ObjectMeta, placement.AnnotationLastTenantUID, string(uid))
 			metav1.SetMetaDataAnnotation(&h.ObjectMeta, placement.AnnotationLastTenantClusterUID, placement.UnknownCluster)
 		})
 		if err := server.Client.Delete(t.Context(), &v1alpha1.HostRecord{ObjectMeta: r.meta(name)}); err != nil {
-			t.Fatal(err)
-		}
-		h := r.bareHost(name)
-		before := h.DeepCopy()
-		h.Status.OperationHistory.Provision.Start = metav1.NewTime(provisioned)
-		if err := server.Client.Status().Patch(t.Context(), h, client.MergeFrom(before)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -51,8 +45,8 @@ func TestAMetal3HostGoesBackToItsTenantWhileTheClusterIsNotKnown(t *testing.T) {
 	r.addMachine("a")
 	management.Eventually(t, "the host that this TenantCluster had is installed", func() bool { return r.bareHost("server-01").Spec.Image != nil })
 	h := r.bareHost("server-01")
-	if _, err := time.Parse(time.RFC3339, h.Annotations[placement.AnnotationLastTenantSince]); err != nil {
-		t.Error(err)
+	if uid := h.Annotations[placement.AnnotationLastTenantUID]; uid != string(tenant.UID) {
+		t.Errorf("the TenantCluster is %q", uid)
 	}
 	if uid, isSet := h.Annotations[placement.AnnotationLastTenantClusterUID]; isSet {
 		t.Errorf("the cluster is %q", uid)

@@ -22,6 +22,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/join"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/plan/rendering"
+	"github.com/ingot-dev/ingot/controllers/serverclock"
 	"github.com/ingot-dev/ingot/controllers/step"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
@@ -80,7 +81,7 @@ type observation struct {
 
 // observe reads what lifecycle.Plan needs in the Machine's phase; with isCurrent from the API server where a decision could do harm.
 func (r *Reconciler) observe(ctx context.Context, machine *v1alpha1.Machine, isCurrent bool) (*observation, error) {
-	obs := &observation{machine: machine.DeepCopy(), isCurrent: isCurrent, facts: lifecycle.Facts{Now: r.Clock.Now(), Timeouts: r.Timeouts}}
+	obs := &observation{machine: machine.DeepCopy(), isCurrent: isCurrent, facts: lifecycle.Facts{Clock: serverclock.Of(r.Clock), Timeouts: r.Timeouts}}
 	obs.facts.Machine = machineFacts(machine)
 	for _, observe := range []func(context.Context, *observation) error{
 		r.observeNodeType, r.observeProvider, r.observeRevisions, r.observeTenant, r.observeHost, r.observeToken, r.observeNode,
@@ -314,7 +315,7 @@ func (r *Reconciler) observeTenant(ctx context.Context, obs *observation) error 
 		return err
 	}
 	obs.facts.Revision.JoinProblem, obs.facts.NextRevision.JoinProblem = obs.current.joinProblem(obs.tenant), obs.next.joinProblem(obs.tenant)
-	observed := lifecycle.Tenant{Found: true, Join: obs.tenant.Spec.Join.Method(), ProviderID: obs.tenant.Spec.Join.ProviderID, Deleting: obs.tenant.DeletionTimestamp != nil, ClusterUID: obs.tenant.Status.ClusterUID}
+	observed := lifecycle.Tenant{Found: true, Join: obs.tenant.Spec.Join.Method(), ProviderID: obs.tenant.Spec.Join.ProviderID, Deleting: obs.tenant.DeletionTimestamp != nil, ClusterUID: obs.tenant.Status.ClusterUID, UID: obs.tenant.UID}
 	access, err := r.Tenants.For(key)
 	if err != nil {
 		observed.Reason, observed.Message = tenantProblem(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 func TestOnlyWhatWasFoundForThatInstallationNotLongAgoIsKnownToBeUnwritten(t *testing.T) {
@@ -50,7 +51,7 @@ func TestAnAgentThatAsksForDocumentsHasTheClaimSecretReadAgain(t *testing.T) {
 	obs := &observation{
 		machine: &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{UID: "m"}, Status: v1alpha1.MachineStatus{Attempt: 1}},
 		host:    &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{UID: "h"}}, record: record,
-		facts: lifecycle.Facts{Now: now, Host: &lifecycle.Host{Record: &lifecycle.HostRecord{Status: record.Status}}},
+		facts: lifecycle.Facts{Clock: watched.Clock{Now: now}, Host: &lifecycle.Host{Record: &lifecycle.HostRecord{Status: record.Status}}},
 	}
 	obs.facts.Machine = machineFacts(obs.machine)
 	for age, isKnown := range map[time.Duration]bool{0: true, time.Second: true, 2 * time.Second: false} {

@@ -120,7 +120,7 @@ func (obs *observation) placementRequest() placement.Request {
 		HostName: obs.machine.Spec.HostName, Tenant: tenantKey(obs.machine).String(), TenantClusterUID: obs.facts.Tenant.ClusterUID, Provider: obs.provider.Spec,
 	}
 	if obs.tenant != nil {
-		request.TenantCreated = obs.tenant.CreationTimestamp.Time
+		request.TenantUID = obs.tenant.UID
 	}
 	return request
 }

@@ -82,7 +82,7 @@ func (r *Reconciler) readToken(ctx context.Context, obs *observation) error {
 	}
 	// A token whose end cannot be read counts as one that has ended: it is renewed, or deleted.
 	expires, err := time.Parse(time.RFC3339, string(obs.token.Data[keyExpiration]))
-	if err != nil {
+	if expires = expires.Add(-obs.access.ClockAhead); err != nil {
 		expires = time.Time{}
 	}
 	obs.facts.Token = &lifecycle.Token{ID: string(obs.token.Data[keyTokenID]), Expires: expires}
@@ -135,7 +135,7 @@ func (r *Reconciler) observeNode(ctx context.Context, obs *observation) error {
 	}
 	obs.node = node
 	obs.facts.Node = lifecycle.Node{
-		Found: true, UID: node.UID, ProviderID: node.Spec.ProviderID, SystemUUID: node.Status.NodeInfo.SystemUUID, Created: node.CreationTimestamp.Time,
+		Found: true, UID: node.UID, ProviderID: node.Spec.ProviderID, SystemUUID: node.Status.NodeInfo.SystemUUID, Installation: node.Labels[v1alpha1.LabelInstallation],
 		BootID: node.Status.NodeInfo.BootID, Unschedulable: node.Spec.Unschedulable, Missing: obs.observeNodeMetadata(ctx, node),
 	}
 	if obs.machine.Status.Phase != v1alpha1.MachineReady {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 func TestTheTenantIsAskedWhereverSomethingCouldFollow(t *testing.T) {
@@ -35,7 +36,7 @@ func TestTheTenantIsAskedWhereverSomethingCouldFollow(t *testing.T) {
 		{"no Secret", func(f *lifecycle.Facts, _ *lifecycle.Token) { f.Secret.Found = false }, false},
 		{"a token that was read long ago", func(f *lifecycle.Facts, _ *lifecycle.Token) { f.Now = now.Add(tokenMemory) }, false},
 	} {
-		f := lifecycle.Facts{Now: now, Timeouts: lifecycle.DefaultTimeouts(), Provider: lifecycle.Provider{HasRecords: true}}
+		f := lifecycle.Facts{Clock: watched.Clock{Now: now}, Timeouts: lifecycle.DefaultTimeouts(), Provider: lifecycle.Provider{HasRecords: true}}
 		f.Machine.UID, f.Machine.Status.Phase, f.Machine.Status.Attempt = "u", v1alpha1.MachineProvisioning, 1
 		f.Machine.Status.Deadline = &metav1.MicroTime{Time: now.Add(time.Hour)}
 		f.Host = &lifecycle.Host{Consumer: lifecycle.ConsumerMine, Record: &lifecycle.HostRecord{Status: v1alpha1.HostRecordStatus{
@@ -68,7 +69,7 @@ func TestThatThereWasNoTokenIsRememberedUnlessTheMachineIsDeleted(t *testing.T) 
 		{"long ago", func(f *lifecycle.Facts) { f.Now = now.Add(tokenMemory) }, false},
 		{"before it was deleted", func(f *lifecycle.Facts) { f.Machine.Deleting = true }, false},
 	} {
-		f := lifecycle.Facts{Now: now, Machine: lifecycle.Machine{UID: "u"}}
+		f := lifecycle.Facts{Clock: watched.Clock{Now: now}, Machine: lifecycle.Machine{UID: "u"}}
 		var cache tokenCache
 		cache.add("u", nil, now)
 		c.change(&f)

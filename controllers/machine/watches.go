@@ -264,7 +264,7 @@ var hostRecordChanged = step.OnUpdate(func(before, after *v1alpha1.HostRecord) b
 // recordDigest returns a text that differs where two HostRecords differ in what concerns a Machine.
 func recordDigest(r *v1alpha1.HostRecord) string {
 	s := r.Status
-	text := fmt.Sprint(s.Installed != nil, s.Erased != nil, s.LastTenant, s.LastTenantClusterUID, s.LastTenantSince != nil)
+	text := fmt.Sprint(s.Installed != nil, s.Erased != nil, s.LastTenant, s.LastTenantClusterUID, s.LastTenantUID)
 	if s.Error != nil {
 		text += " " + s.Error.Reason
 	}

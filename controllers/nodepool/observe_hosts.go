@@ -33,7 +33,7 @@ func (r *Reconciler) countHosts(ctx context.Context, obs *observation) error {
 		Tenant: types.NamespacedName{Namespace: obs.pool.Namespace, Name: obs.pool.Spec.TenantClusterRef.Name}.String(),
 	}
 	if obs.tenant != nil {
-		request.TenantClusterUID, request.TenantCreated = obs.tenant.Status.ClusterUID, obs.tenant.CreationTimestamp.Time
+		request.TenantClusterUID, request.TenantUID = obs.tenant.Status.ClusterUID, obs.tenant.UID
 	}
 	conflicts, err := hostindex.ConflictsOfAll(ctx, r.Client)
 	if err != nil {

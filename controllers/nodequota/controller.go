@@ -21,6 +21,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/quota"
+	"github.com/ingot-dev/ingot/controllers/serverclock"
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
@@ -87,7 +88,7 @@ func (r *Reconciler) observe(ctx context.Context, limits *v1alpha1.NodeQuota) (f
 	if err != nil {
 		return facts, "", err
 	}
-	facts = quota.FactsOf(r.Clock.Now(), limits)
+	facts = quota.FactsOf(serverclock.Of(r.Clock), limits)
 	if facts.Machines, err = listMachines(ctx, r.Client, limits.Namespace, factsOf); err != nil {
 		return facts, "", err
 	}

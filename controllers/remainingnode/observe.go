@@ -11,6 +11,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
+	"github.com/ingot-dev/ingot/controllers/serverclock"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
 
@@ -25,7 +26,7 @@ type observation struct {
 }
 
 func (r *Reconciler) observe(ctx context.Context, record *v1alpha1.HostRecord, entry v1alpha1.ReleasedNode) (observation, error) {
-	obs := observation{facts: lifecycle.Remaining{Now: r.Clock.Now(), Entry: entry}}
+	obs := observation{facts: lifecycle.Remaining{Clock: serverclock.Of(r.Clock), Entry: entry}}
 	if m := record.Spec.Machine; m != nil {
 		obs.facts.HostMachine = m.UID
 	}
@@ -51,7 +52,7 @@ func (r *Reconciler) observe(ctx context.Context, record *v1alpha1.HostRecord, e
 	}
 	obs.node = node
 	obs.facts.Node = lifecycle.Node{
-		Found: true, UID: node.UID, ProviderID: node.Spec.ProviderID, SystemUUID: node.Status.NodeInfo.SystemUUID, Created: node.CreationTimestamp.Time,
+		Found: true, UID: node.UID, ProviderID: node.Spec.ProviderID, SystemUUID: node.Status.NodeInfo.SystemUUID, Installation: node.Labels[v1alpha1.LabelInstallation],
 		Undeletable: r.deletions.Problem(node, obs.facts.Now),
 	}
 	return obs, nil

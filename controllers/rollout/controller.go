@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	plan "github.com/ingot-dev/ingot/controllers/plan/rollout"
+	"github.com/ingot-dev/ingot/controllers/serverclock"
 	"github.com/ingot-dev/ingot/controllers/step"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
@@ -66,7 +67,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !isKnown {
 		return step.Wait("the NodeType's status to be seen", eventTimeout).Result()
 	}
-	decision := plan.Plan(facts(obs, isSuperseded, r.Clock.Now()))
+	decision := plan.Plan(facts(obs, isSuperseded, serverclock.Of(r.Clock)))
 	actErr := r.act(ctx, obs, decision)
 	after := obs.rollout.DeepCopy()
 	after.Status = decision.Status

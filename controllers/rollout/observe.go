@@ -3,7 +3,6 @@ package rollout
 import (
 	"context"
 	"fmt"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,6 +11,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
 	plan "github.com/ingot-dev/ingot/controllers/plan/rollout"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
@@ -138,9 +138,9 @@ func (r *Reconciler) readIsSuperseded(ctx context.Context, obs observation) (isS
 }
 
 // facts returns what the planner decides by.
-func facts(obs observation, isSuperseded bool, now time.Time) plan.Facts {
+func facts(obs observation, isSuperseded bool, clock watched.Clock) plan.Facts {
 	f := plan.Facts{
-		Now: now, Previous: plan.NewPreviousRollout(obs.previous), Policy: plan.NewPolicy(obs.nodeType.Spec.Rollout), Pools: obs.pools,
+		Clock: clock, Previous: plan.NewPreviousRollout(obs.previous), Policy: plan.NewPolicy(obs.nodeType.Spec.Rollout), Pools: obs.pools,
 		Tenants: obs.sharing, Machines: make([]plan.Machine, len(obs.machines)),
 		Rollout: plan.Rollout{
 			Name: obs.rollout.Name, From: obs.rollout.Spec.Source(), To: obs.rollout.Spec.Target(), Paused: obs.rollout.Spec.Paused,
@@ -156,7 +156,7 @@ func facts(obs observation, isSuperseded bool, now time.Time) plan.Facts {
 		blockedByNodeType = fmt.Sprintf("NodeType %s is not Ready: %s", obs.nodeType.Name, reason)
 	}
 	for i, m := range obs.machines {
-		f.Machines[i] = plan.NewMachine(obs.rollout.Name, obs.rollout.Spec.Target(), m, now)
+		f.Machines[i] = plan.NewMachine(obs.rollout.Name, obs.rollout.Spec.Target(), m, clock)
 		f.Machines[i].BlockedBy, f.Machines[i].Cluster = blockedByNodeType, obs.clusterOf(m)
 		if blockedByNodeType == "" {
 			f.Machines[i].BlockedBy = obs.blockedBy(m)

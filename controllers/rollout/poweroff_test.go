@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 func TestAMachineThatIsPoweredOffIsNotRolledAndIsUnavailable(t *testing.T) {
@@ -21,7 +22,7 @@ func TestAMachineThatIsPoweredOffIsNotRolledAndIsUnavailable(t *testing.T) {
 	f := facts(observation{
 		rollout: &v1alpha1.Rollout{}, nodeType: &v1alpha1.NodeType{Status: v1alpha1.NodeTypeStatus{Conditions: ready}},
 		machines: []*v1alpha1.Machine{off, on}, tenants: map[types.NamespacedName]bool{{Namespace: "research", Name: "research"}: true},
-	}, false, time.Unix(0, 0))
+	}, false, watched.Clock{Now: time.Unix(0, 0)})
 	if got := f.Machines[0].BlockedBy; !strings.Contains(got, "research/a is powered off") || f.Machines[0].Ready {
 		t.Errorf("a is blocked by %q, Ready %t", got, f.Machines[0].Ready)
 	}

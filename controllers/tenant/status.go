@@ -111,10 +111,27 @@ func withJoin(after *v1alpha1.TenantCluster, script join.Script, access *tenanta
 	if refused, why := join.ScriptProblem(after, script); refused != "" {
 		return metav1.ConditionFalse, refused, why
 	}
-	if remarks := join.Remarks(after, endpoint(after, access), join.Sources(access.DNS)); len(remarks) > 0 {
+	remarks := join.Remarks(after, endpoint(after, access), join.Sources(access.DNS))
+	if text := clockRemark(access.ClockAhead); text != "" {
+		remarks = append(remarks, text)
+	}
+	if len(remarks) > 0 {
 		message += ". To be looked at: " + strings.Join(remarks, ". ")
 	}
 	return metav1.ConditionTrue, reason, message
+}
+
+// clockRemark says that the tenant's clock differs from the management cluster's; empty: it does not. Nothing is decided by a tenant's clock, but what its own
+// controllers decide.
+func clockRemark(ahead time.Duration) string {
+	direction := "ahead of"
+	switch {
+	case ahead == 0:
+		return ""
+	case ahead < 0:
+		direction = "behind"
+	}
+	return fmt.Sprintf("its clock is %s %s the management cluster's: bootstrap tokens are made to end by it, and certificates may be refused; set both by one source of time", ahead.Abs(), direction)
 }
 
 // clusterUnknown is the message of ClusterUnknown. A Role in a namespace gives the right to get that Namespace.

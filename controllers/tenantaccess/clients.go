@@ -68,6 +68,9 @@ type clientSet struct {
 	dns   DNSSources
 	dnsAt time.Time
 
+	// clockAhead is how far the server's clock was ahead at the last probe.
+	clockAhead time.Duration
+
 	failures int
 	failed   *Error
 	answered bool
@@ -118,7 +121,7 @@ func (s *clientSet) connect() error {
 	timeout := s.options.Timeout
 	if s.prober, err = newProber(s.config, s.wire, deadlines{
 		responseTimeout: timeout, totalTimeout: timeout, weight: maxProbeWeight, account: s.account,
-		onResponse: s.reportExcess,
+		onResponse: s.reportExcess, onDate: s.noteDate,
 	}); err != nil {
 		return err
 	}
@@ -176,7 +179,7 @@ func (s *clientSet) access() (*Access, error) {
 	}
 	return &Access{
 		Cache: read, SlicesServed: s.slices != nil, Client: s.direct, Spare: s.spare, Clientset: s.clientset,
-		Server: s.config.Host, CA: s.config.CAData, Version: s.version, ClusterUID: s.clusterUID, DNS: s.dns,
+		Server: s.config.Host, CA: s.config.CAData, Version: s.version, ClusterUID: s.clusterUID, DNS: s.dns, ClockAhead: s.clockAhead,
 		ServingRequests: s.requests.report(), WatchedClaims: s.claims.report(),
 	}, nil
 }
@@ -264,4 +267,20 @@ func (s *clientSet) syncedNodes() client.Reader {
 		return nil
 	}
 	return s.nodes.reader
+}
+
+// maxClockDifference is how far the clocks of two clusters may differ without a word: an answer's time has whole seconds, and an answer may be slow.
+const maxClockDifference = time.Minute
+
+// noteDate compares the server's clock with the management cluster's. A difference that stays about the same stays as it is.
+func (s *clientSet) noteDate(date time.Time) {
+	ahead := date.Sub(s.options.Clock.Now()).Round(time.Second)
+	if ahead.Abs() <= maxClockDifference {
+		ahead = 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if (ahead - s.clockAhead).Abs() > maxClockDifference/6 {
+		s.clockAhead = ahead
+	}
 }

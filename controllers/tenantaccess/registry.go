@@ -76,6 +76,8 @@ type Access struct {
 	ClusterUID types.UID
 	// DNS is what the cluster says of its DNS.
 	DNS DNSSources
+	// ClockAhead is how far the cluster's clock is ahead of the management cluster's, negative where it is behind; 0: less than a minute.
+	ClockAhead time.Duration
 	// ServingRequests says whether requests for serving certificates can be seen and approved, where WatchRequests has asked for them.
 	ServingRequests OptionalWatch
 	// WatchedClaims says whether ResourceClaims can be seen, where WatchClaims has asked for them.

@@ -91,6 +91,8 @@ type deadlines struct {
 	// onResponse, if set, is called when the response to a request begins, or with the error of the request or of the reading of its
 	// response.
 	onResponse func(path string, err error)
+	// onDate, if set, is called with the server's time.
+	onDate func(time.Time)
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -115,6 +117,7 @@ func (d *deadlines) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err == nil {
 		err = restrict(response)
 	}
+	d.noteDate(response, err)
 	d.report(request, responseError(response, err))
 	if err != nil {
 		cancel()
@@ -129,6 +132,15 @@ func (d *deadlines) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	response.Body = b
 	return response, nil
+}
+
+func (d *deadlines) noteDate(response *http.Response, err error) {
+	if err != nil || d.onDate == nil {
+		return
+	}
+	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+		d.onDate(date)
+	}
 }
 
 func (d *deadlines) report(request *http.Request, err error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/verdict"
+	"github.com/ingot-dev/ingot/controllers/serverclock"
 )
 
 // act does what was decided about the gate and the cordon.
@@ -41,7 +42,7 @@ func (r *Reconciler) guardUnjudgedNode(ctx context.Context, obs observation, m *
 	if obs.node == nil || !obs.gateKnown {
 		return verdict.Decision{PlacedGate: m.Status.Gate}, nil
 	}
-	decision := verdict.GuardUnjudged(obs.input(r.Clock.Now(), m))
+	decision := verdict.GuardUnjudged(obs.input(serverclock.Of(r.Clock), m))
 	if decision.Reason == "" {
 		decision.Reason = obs.unjudged.reason
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -55,6 +56,7 @@ func (r *Reconciler) createProbe(ctx context.Context, obs observation, p probing
 		return err
 	}
 	pod, claim := newProbe(obs.node, p, obs.nodeType.Validation.Probe)
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1alpha1.AnnotationProbeMadeAt, r.Clock.Now().UTC().Format(time.RFC3339Nano))
 	if err := obs.tenant.Create(ctx, pod); err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}

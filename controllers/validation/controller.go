@@ -19,6 +19,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/plan/verdict"
+	"github.com/ingot-dev/ingot/controllers/serverclock"
 	"github.com/ingot-dev/ingot/controllers/step"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
@@ -128,7 +129,7 @@ func (r *Reconciler) writeAndProbe(ctx, calls context.Context, obs observation, 
 
 // decide judges the node, and decides about its probe where it has one.
 func (r *Reconciler) decide(calls context.Context, obs observation, machine *v1alpha1.Machine) (verdict.Decision, probing, error) {
-	input := obs.input(r.Clock.Now(), machine)
+	input := obs.input(serverclock.Of(r.Clock), machine)
 	input.DeviceClasses = r.deviceClasses(calls, obs, input)
 	if err := cmp.Or(tenantaccess.InterruptionOf(calls), context.Cause(calls)); err != nil {
 		return verdict.Decision{}, probing{}, err

@@ -23,6 +23,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/nodeidentity"
 	"github.com/ingot-dev/ingot/controllers/plan/rendering"
 	"github.com/ingot-dev/ingot/controllers/plan/verdict"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/spec"
@@ -80,7 +81,7 @@ func (r *Reconciler) observe(ctx context.Context, m *v1alpha1.Machine) (observat
 		}
 		return observation{}, fmt.Errorf("read Node %s of TenantCluster %s: %w", m.Name, key, err)
 	}
-	if found := nodeidentity.Of(nodeidentity.ClaimOf(m.ClaimUID(), m.Status), verdict.NodeIdentity(&node)); found.Owner != nodeidentity.ThisAttempt {
+	if found := nodeidentity.Of(nodeidentity.ClaimOf(m.ClaimUID(), m.Status), nodeidentity.NodeOf(&node)); found.Owner != nodeidentity.ThisAttempt {
 		return observation{unjudged: nodeConflictReason(&node, found)}, nil
 	}
 	obs, err := r.observeExpectation(ctx, m)
@@ -201,9 +202,9 @@ func nodeConflictReason(node *corev1.Node, found nodeidentity.Finding) *unjudged
 	}
 }
 
-func (o observation) input(now time.Time, m *v1alpha1.Machine) verdict.Input {
+func (o observation) input(clock watched.Clock, m *v1alpha1.Machine) verdict.Input {
 	in := verdict.Input{
-		Now: now, Expectation: o.expectation, Node: o.node, DaemonSets: o.daemonSets,
+		Clock: clock, Expectation: o.expectation, Node: o.node, DaemonSets: o.daemonSets,
 		SlicesServed: o.served, Slices: o.slices, Previous: m.Status.Verdict,
 		Identity: verdict.Identity{
 			Claim: nodeidentity.ClaimOf(m.ClaimUID(), m.Status), Revision: m.Status.Revision, Rendering: m.Status.Rendering,
@@ -216,7 +217,8 @@ func (o observation) input(now time.Time, m *v1alpha1.Machine) verdict.Input {
 		in.Settle = s.Duration
 	}
 	if d := m.Status.Deadline; d != nil && m.Status.Phase == v1alpha1.MachineValidating {
-		in.Deadline = d.Time
+		began := m.Status.PhaseStart(m.CreationTimestamp.Time)
+		in.Deadline = clock.Now.Add(clock.Left(began, d.Sub(began)))
 	}
 	return in
 }

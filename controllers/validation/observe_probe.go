@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,7 +36,7 @@ func (r *Reconciler) observeProbe(ctx context.Context, obs observation, in verdi
 	}
 	out := probing{isNeeded: true, pod: probePod(obs.node)}
 	facts := probe.Input{
-		Now: in.Now, Spec: spec, Expectation: in.Expectation, BootID: in.Node.Status.NodeInfo.BootID, Previous: previous,
+		Clock: in.Clock, Spec: spec, Expectation: in.Expectation, BootID: in.Node.Status.NodeInfo.BootID, Previous: previous,
 		IsReady: judged.Verdict.Result == v1alpha1.CheckPass && verdict.HasGate(in.Node, in.Gate) && !judged.Verdict.Admitted,
 	}
 	if err := readProbeFacts(ctx, obs, out.pod, &facts); apierrors.IsForbidden(err) {
@@ -83,7 +84,7 @@ func readProbe(ctx context.Context, c client.Client, key types.NamespacedName) (
 	}
 	out := &probe.Run{
 		Target: pod.Annotations[v1alpha1.AnnotationProbeTarget], BootID: pod.Annotations[v1alpha1.AnnotationProbeBoot], Phase: pod.Status.Phase,
-		Created: pod.CreationTimestamp.Time, IsDeleted: pod.DeletionTimestamp != nil, Message: pod.Status.Message, Waiting: waitingText(&pod),
+		Created: madeAt(&pod), IsDeleted: pod.DeletionTimestamp != nil, Message: pod.Status.Message, Waiting: waitingText(&pod),
 	}
 	for i := range pod.Status.ContainerStatuses {
 		if ended := pod.Status.ContainerStatuses[i].State.Terminated; ended != nil {
@@ -91,6 +92,15 @@ func readProbe(ctx context.Context, c client.Client, key types.NamespacedName) (
 		}
 	}
 	return out, nil
+}
+
+// madeAt returns when the pod was made: the tenant's cluster has another clock.
+func madeAt(pod *corev1.Pod) time.Time {
+	at, err := time.Parse(time.RFC3339Nano, pod.Annotations[v1alpha1.AnnotationProbeMadeAt])
+	if err != nil {
+		return pod.CreationTimestamp.Time
+	}
+	return at
 }
 
 // waitingText says why the pod does not run.

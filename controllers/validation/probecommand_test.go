@@ -13,6 +13,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/probe"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 // runContainer runs the container of a probe with programs of the test in place of the image's. It returns the pod's end as the kubelet reports it.
@@ -69,7 +70,7 @@ echo '{"DCGM Diagnostic": {"test_categories": [{"tests": [{"name": "pcie", "resu
 		"the engine of DCGM has ended": {diag, map[string]string{"nv-hostengine": "echo in use >nv-hostengine.log; exit 1"}, "Fail: exit code 1: in use"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			in := probe.Input{Now: time.Now(), Spec: &tt.spec, IsReady: true, Run: runContainer(t, tt.spec, tt.programs), Expectation: gpus(1)}
+			in := probe.Input{Clock: watched.Clock{Now: time.Now()}, Spec: &tt.spec, IsReady: true, Run: runContainer(t, tt.spec, tt.programs), Expectation: gpus(1)}
 			c := probe.Decide(in).Checks[0]
 			if got := string(c.Result) + ": " + c.Observed; got != tt.want {
 				t.Errorf("%s, want %s", got, tt.want)

@@ -14,12 +14,11 @@ import (
 
 	"github.com/ingot-dev/ingot/cloudinit"
 	"github.com/ingot-dev/ingot/controllers/plan/nodeidentity"
-	"github.com/ingot-dev/ingot/controllers/plan/verdict"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
 // checkIdentity sets the Node's providerID as the cluster's own cloud provider does. kubelet must leave it, and the Node must be known without it.
-func checkIdentity(ctx context.Context, t *testing.T, clients kubernetes.Interface, in cloudinit.Input, began time.Time) {
+func checkIdentity(ctx context.Context, t *testing.T, clients kubernetes.Interface, in cloudinit.Input) {
 	t.Helper()
 	nodes, name := clients.CoreV1().Nodes(), in.Machine.Name
 	patch := []byte(`{"spec": {"providerID": "vcluster://` + name + `"}}`)
@@ -37,12 +36,12 @@ func checkIdentity(ctx context.Context, t *testing.T, clients kubernetes.Interfa
 	if node.Spec.ProviderID != "vcluster://"+name {
 		t.Errorf("kubelet changed the providerID to %q", node.Spec.ProviderID)
 	}
-	claim := nodeidentity.Claim{MachineUID: "4be1a5a0", Attempt: 2, ByCluster: true, SystemUUID: systemUUID(t), DocumentsAsked: began}
-	if found := nodeidentity.Of(claim, verdict.NodeIdentity(node)); found.Owner != nodeidentity.ThisAttempt {
+	claim := nodeidentity.Claim{MachineUID: "4be1a5a0", Attempt: 2, ByCluster: true, SystemUUID: systemUUID(t)}
+	if found := nodeidentity.Of(claim, nodeidentity.NodeOf(node)); found.Owner != nodeidentity.ThisAttempt {
 		t.Errorf("%+v", found)
 	}
-	claim.DocumentsAsked = time.Now().Add(time.Second)
-	if found := nodeidentity.Of(claim, verdict.NodeIdentity(node)); found.Owner != nodeidentity.EarlierAttempt {
+	claim.Attempt++
+	if found := nodeidentity.Of(claim, nodeidentity.NodeOf(node)); found.Owner != nodeidentity.EarlierAttempt {
 		t.Errorf("for the next installation of the server: %+v", found)
 	}
 }

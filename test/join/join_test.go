@@ -173,7 +173,6 @@ func joinNode(t *testing.T, programs, id string, method v1alpha1.JoinMethod, pro
 		t.Fatal(err)
 	}
 	defer created.Stop()
-	began := time.Now()
 	pid := startNode(t, options{Name: name, Dir: t.TempDir(), Programs: programs, UserData: documents.UserData})
 	select {
 	case event := <-created.ResultChan():
@@ -188,7 +187,7 @@ func joinNode(t *testing.T, programs, id string, method v1alpha1.JoinMethod, pro
 	checkSettings(ctx, t, port, in)
 	checkAllocatable(ctx, t, clients, in)
 	if providerID == v1alpha1.ProviderIDByCluster {
-		checkIdentity(ctx, t, clients, in, began)
+		checkIdentity(ctx, t, clients, in)
 	}
 	if method == v1alpha1.JoinScript {
 		checkRemoved(t, pid)

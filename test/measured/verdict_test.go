@@ -17,6 +17,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/entitlement"
 	"github.com/ingot-dev/ingot/controllers/plan/nodeidentity"
 	"github.com/ingot-dev/ingot/controllers/plan/verdict"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
 	"github.com/ingot-dev/ingot/presentation/wellknown"
@@ -64,7 +65,7 @@ func observationOf(r recording, mode v1alpha1.PresentationMode, expected v1alpha
 		Capacity:   corev1.ResourceList{}, Allocatable: corev1.ResourceList{},
 	}
 	in := verdict.Input{
-		Now: time.Unix(0, 0), Expectation: expected, Identity: verdict.Identity{Claim: claim}, Node: node, SlicesServed: true,
+		Clock: watched.Clock{Now: time.Unix(0, 0)}, Expectation: expected, Identity: verdict.Identity{Claim: claim}, Node: node, SlicesServed: true,
 		Gate: v1alpha1.DefaultGateTaintKey, GPUModeReport: v1alpha1.ReportRequired,
 	}
 	if mode == v1alpha1.ModeDRA {

@@ -21,6 +21,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/plan/nodeidentity"
 	"github.com/ingot-dev/ingot/controllers/plan/verdict"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/spec"
 	"github.com/ingot-dev/ingot/presentation/tenantsoftware"
@@ -450,7 +451,7 @@ func (m mode) judge(plan v1alpha1.NodePlan, result offlinenode.Result, cluster *
 		classes[class.Name] = verdict.DeviceClass{Selectors: verdict.Compile(class)}
 	}
 	return verdict.Judge(verdict.Input{
-		Now: now, Deadline: now, Expectation: plan.Expectation, Node: result.Node, SlicesServed: true, Slices: slices.Clone[[]resourcev1.ResourceSlice](result.Slices),
+		Clock: watched.Clock{Now: now}, Deadline: now, Expectation: plan.Expectation, Node: result.Node, SlicesServed: true, Slices: slices.Clone[[]resourcev1.ResourceSlice](result.Slices),
 		DeviceClasses: classes, DaemonSets: cluster.DaemonSets, Gate: gate, Kubelet: m.NodeType.KubeletMembers(), OnFailure: v1alpha1.OnFailureHold,
 		Identity: verdict.Identity{Claim: nodeidentity.Claim{MachineUID: uid, Attempt: 1, SystemUUID: uid}, Revision: "r-1"},
 	}).Verdict

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -46,8 +45,8 @@ type ironicInstaller struct {
 	*ironic.Installer
 }
 
-func newInstallers(mgr ctrl.Manager, s settings.Settings, direct hardware.Installer, log *slog.Logger) *installers {
-	return &installers{direct: direct, reader: mgr.GetAPIReader(), timeouts: s.InstallerTimeouts(), listAge: s.Intervals.Working.Duration * 5 / 2, clock: time.Now, log: log.With("logger", "installer")}
+func newInstallers(mgr *timedManager, s settings.Settings, direct hardware.Installer, log *slog.Logger) *installers {
+	return &installers{direct: direct, reader: mgr.GetAPIReader(), timeouts: s.InstallerTimeouts(), listAge: s.Intervals.Working.Duration * 5 / 2, clock: mgr.clock.Now, log: log.With("logger", "installer")}
 }
 
 // of returns the Installer of the NodeProvider. One whose spec has changed gets a new one: an Installer keeps nothing that Ironic does not have.

@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -74,7 +72,7 @@ func siteCache(namespaces []string) cache.Options {
 }
 
 // addBoot adds the boot service and what belongs to it.
-func addBoot(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *slog.Logger) error {
+func addBoot(ctx context.Context, mgr *timedManager, s settings.Settings, log *slog.Logger) error {
 	if err := sessions.Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
@@ -87,7 +85,7 @@ func addBoot(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *sl
 	store := &sessions.Store{APIReader: mgr.GetAPIReader(), Client: mgr.GetClient()}
 	key := newBootKey(mgr, s)
 	key.writer = nil // The manager makes the key.
-	logs := agentlogs.New(&attemptlog.Store{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader()}, time.Now, log.With("logger", "boot"))
+	logs := agentlogs.New(&attemptlog.Store{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader()}, mgr.clock.Now, log.With("logger", "boot"))
 	book := newStrangerBook(mgr, s, store, log.With("logger", "boot"))
 	boot, err := newBootService(mgr, s, store, key, newBootTLS(mgr, s, log), logs, book, log)
 	if err != nil {

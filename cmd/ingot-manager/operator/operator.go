@@ -21,7 +21,6 @@ import (
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,6 +47,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/leaderlease"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/readyourwrites"
+	"github.com/ingot-dev/ingot/controllers/serverclock"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 	"github.com/ingot-dev/ingot/presentation"
 )
@@ -116,10 +116,18 @@ func newScheme() (*runtime.Scheme, error) {
 // shutdownTimeout is less than the 30 seconds that Kubernetes gives a pod.
 var shutdownTimeout = 15 * time.Second
 
-func newManager(s settings.Settings, cluster *rest.Config, scheme *runtime.Scheme, cached cache.Options) (ctrl.Manager, error) {
+// timedManager is a manager and the clock that goes by the answers of its API server.
+type timedManager struct {
+	ctrl.Manager
+	clock *serverclock.Clock
+}
+
+func newManager(s settings.Settings, cluster *rest.Config, scheme *runtime.Scheme, cached cache.Options) (*timedManager, error) {
 	cluster = rest.CopyConfig(cluster)
 	cluster.UserAgent = "ingot-manager"
 	cluster.QPS, cluster.Burst = 100, 200
+	clock := serverclock.System()
+	cluster.Wrap(clock.Wrap)
 	endpoint := metricsserver.Options{BindAddress: s.Metrics.Address, SecureServing: s.Metrics.Secure}
 	if s.Metrics.Secure {
 		endpoint.FilterProvider = filters.WithAuthenticationAndAuthorization
@@ -143,21 +151,21 @@ func newManager(s settings.Settings, cluster *rest.Config, scheme *runtime.Schem
 	if err != nil {
 		return nil, fmt.Errorf("make the manager: %w", err)
 	}
-	return mgr, nil
+	return &timedManager{mgr, clock}, nil
 }
 
 // addParts adds the boot service, the adapters and the controllers to the manager.
-func addParts(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *slog.Logger, resolve presentation.Resolver) error {
+func addParts(ctx context.Context, mgr *timedManager, s settings.Settings, log *slog.Logger, resolve presentation.Resolver) error {
 	if err := sessions.Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	claims := &machine.ClaimCache{}
 	store := &sessions.Store{
 		APIReader: mgr.GetAPIReader(), Client: mgr.GetClient(),
-		IsUnwritten: func(machine types.UID, number int64) bool { return claims.IsUnwritten(machine, number, time.Now()) },
+		IsUnwritten: func(machine types.UID, number int64) bool { return claims.IsUnwritten(machine, number, mgr.clock.Now()) },
 	}
 	key := newBootKey(mgr, s)
-	logs := agentlogs.New(&attemptlog.Store{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader()}, time.Now, log.With("logger", "boot"))
+	logs := agentlogs.New(&attemptlog.Store{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader()}, mgr.clock.Now, log.With("logger", "boot"))
 	book := newStrangerBook(mgr, s, store, log.With("logger", "boot"))
 	tls := newBootTLS(mgr, s, log)
 	boot, err := newBootService(mgr, s, store, key, tls, logs, book, log)
@@ -177,15 +185,15 @@ func addParts(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 	})
 	tenants := tenantaccess.New(tenantaccess.Options{
 		Scheme: mgr.GetScheme(), Log: mgr.GetLogger().WithName("tenants"), Timeout: s.Tenants.Timeout.Duration, QPS: s.Tenants.QPS, Burst: s.Tenants.Burst, Memory: s.Tenants.Memory.Value(),
-		TotalMemory: tenantaccess.TotalMemory(debug.SetMemoryLimit(-1)),
+		TotalMemory: tenantaccess.TotalMemory(debug.SetMemoryLimit(-1)), Clock: mgr.clock.WithTimers(),
 	})
-	installers := newInstallers(mgr, s, direct.New(installerOptions(s, bmcs, store, boot, log)), log)
+	installers := newInstallers(mgr, s, direct.New(installerOptions(s, mgr.clock.Now, bmcs, store, boot, log)), log)
 	err = controllers.Setup(mgr, controllers.Dependencies{
 		Installers: installers.of, ConfigDrives: store,
 		Tenants: tenants, Claims: claims,
 		HTTP:      &http.Client{Timeout: 30 * time.Second},
 		CheckBoot: checkBoot(key, tls), CheckInstaller: installers.check,
-		Clock: clock.RealClock{}, Random: rand.Reader, Jitter: mathrand.Float64, Suffix: func() string { return utilrand.String(5) },
+		Clock: mgr.clock, Random: rand.Reader, Jitter: mathrand.Float64, Suffix: func() string { return utilrand.String(5) },
 		HostTimeouts: s.HostTimeouts(), MachineTimeouts: machineTimeouts(s), Workers: s.Concurrency, Resolve: resolve,
 	})
 	if err != nil {
@@ -194,12 +202,12 @@ func addParts(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 	for _, part := range []struct {
 		name string
 		manager.Runnable
-	}{{"the boot service", boot}, {"the provisioning network", network}, {"the agents' logs", logs}, {"the list of strangers", book}, {"the BMC clients", bmcs}, {"the tenants' clients", tenants}} {
+	}{{"the boot service", boot}, {"the provisioning network", network}, {"the agents' logs", logs}, {"the list of strangers", book}, {"the BMC clients", bmcs}, {"the tenants' clients", tenants}, {"the clock", newClockKeeper(mgr, s, log)}} {
 		if err := mgr.Add(part.Runnable); err != nil {
 			return fmt.Errorf("add %s to the manager: %w", part.name, err)
 		}
 	}
-	if err := metrics.Registry.Register(&fleetCollector{reader: mgr.GetCache(), now: time.Now, log: mgr.GetLogger().WithName("census")}); err != nil {
+	if err := metrics.Registry.Register(&fleetCollector{reader: mgr.GetCache(), now: mgr.clock.Now, log: mgr.GetLogger().WithName("census")}); err != nil {
 		return fmt.Errorf("register the census: %w", err)
 	}
 	if err := addSharedAddress(mgr, s, boot, log); err != nil {
@@ -218,6 +226,16 @@ func sessionOwner(ctx context.Context, reader client.Reader) (string, error) {
 	return "ingot-manager " + string(system.UID), nil
 }
 
+// clockLeaseSuffix makes the name of the Lease of the clock from that of the leader election. config/rbac grants it by this name.
+const clockLeaseSuffix = "-clock"
+
+func newClockKeeper(mgr *timedManager, s settings.Settings, log *slog.Logger) *serverclock.Keeper {
+	return &serverclock.Keeper{
+		Clock: mgr.clock, Reader: mgr.GetAPIReader(), Writer: mgr.GetClient(), Lease: client.ObjectKey{Namespace: s.Namespace, Name: s.LeaderElection.Name + clockLeaseSuffix},
+		Recorder: mgr.GetEventRecorder("ingot-clock"), Log: log.With("logger", "clock"),
+	}
+}
+
 func newBootKey(mgr ctrl.Manager, s settings.Settings) *bootKey {
 	return &bootKey{
 		reader: mgr.GetAPIReader(), writer: mgr.GetClient(), random: rand.Reader, clock: time.Now,
@@ -228,10 +246,10 @@ func newBootKey(mgr ctrl.Manager, s settings.Settings) *bootKey {
 // noBootURL is that of a manager whose settings have none. It serves no boots, so that no server is told.
 const noBootURL = "http://boot.invalid"
 
-func newBootService(mgr ctrl.Manager, s settings.Settings, store netboot.Store, key *bootKey, tls bootTLS, logs *agentlogs.Keeper, book *strangerbook.Book, log *slog.Logger) (*bootServer, error) {
+func newBootService(mgr *timedManager, s settings.Settings, store netboot.Store, key *bootKey, tls bootTLS, logs *agentlogs.Keeper, book *strangerbook.Book, log *slog.Logger) (*bootServer, error) {
 	amd64 := bootFiles(s.Boot)
 	options := netboot.Options{
-		Store: store, Key: key.get, BaseURL: cmp.Or(s.Boot.URL, noBootURL), HostSettings: bootSettingsOfHost(mgr.GetCache(), tls.port), Files: os.DirFS(s.Boot.Files), Kernel: amd64.Kernel, Initrd: amd64.Initrd,
+		Store: store, Clock: mgr.clock.Now, Key: key.get, BaseURL: cmp.Or(s.Boot.URL, noBootURL), HostSettings: bootSettingsOfHost(mgr.GetCache(), tls.port), Files: os.DirFS(s.Boot.Files), Kernel: amd64.Kernel, Initrd: amd64.Initrd,
 		KernelArguments: s.Boot.KernelArguments, Log: log.With("logger", "boot"), ProgressInterval: s.Boot.ProgressInterval.Duration,
 		Timeouts: s.InstallerTimeouts(), Count: sessions.CountBootEvent, Logs: logs, Media: amd64.Media, Program: amd64.Program, ARM64: bootFilesARM64(s.Boot),
 		NoteStranger: func(mac, address string) {
@@ -252,9 +270,9 @@ func newBootService(mgr ctrl.Manager, s settings.Settings, store netboot.Store, 
 }
 
 // installerOptions returns the options of the installer of servers with Redfish BMCs.
-func installerOptions(s settings.Settings, bmcs hardware.BMCOpener, store netboot.Store, boot *bootServer, log *slog.Logger) direct.Options {
+func installerOptions(s settings.Settings, clock func() time.Time, bmcs hardware.BMCOpener, store netboot.Store, boot *bootServer, log *slog.Logger) direct.Options {
 	options := direct.Options{
-		BMCs: bmcs, Store: store, MediaURLs: boot.service.MediaURLs, ProgramURLs: boot.service.ProgramURLs, Timeouts: s.InstallerTimeouts(), Log: log.With("logger", "installer"),
+		BMCs: bmcs, Store: store, Clock: clock, MediaURLs: boot.service.MediaURLs, ProgramURLs: boot.service.ProgramURLs, Timeouts: s.InstallerTimeouts(), Log: log.With("logger", "installer"),
 	}
 	if boot.tls.source != nil {
 		options.BootAuthorities = boot.tls.source.Authorities

@@ -108,7 +108,7 @@ func readCandidates(ctx context.Context, k client.Client, m *v1alpha1.Machine, e
 	}
 	e.candidates = candidates(placement.Request{
 		MachineUID: m.UID, NodeType: nodeType.Spec, HostName: m.Spec.HostName, Tenant: tenant.String(), TenantClusterUID: cluster.Status.ClusterUID,
-		TenantCreated: cluster.CreationTimestamp.Time, Provider: provider.Spec,
+		TenantUID: cluster.UID, Provider: provider.Spec,
 	}, hosts)
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
 	"github.com/ingot-dev/ingot/controllers/plan/nodeidentity"
 	"github.com/ingot-dev/ingot/controllers/plan/verdict"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 // Report is what `-o json` prints.
@@ -29,7 +30,7 @@ type Report struct {
 // Judge returns the verdict on a node.
 func Judge(s offline.NodeInputs, e v1alpha1.NodeExpectation, observation Observation, now time.Time) Report {
 	in := verdict.Input{
-		Now: now, Expectation: e, Node: &observation.node, DaemonSets: observation.daemonSets, Gate: s.NodeType.Spec.Gate.Key(),
+		Clock: watched.Clock{Now: now}, Expectation: e, Node: &observation.node, DaemonSets: observation.daemonSets, Gate: s.NodeType.Spec.Gate.Key(),
 		// Without a file of slices the expectation has none either, and the report does not mention them.
 		SlicesServed: true, Slices: observation.slices, DeviceClasses: neededClasses(e, observation), Kubelet: s.NodeType.Spec.KubeletMembers(),
 	}

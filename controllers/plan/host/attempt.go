@@ -184,7 +184,7 @@ func (p *planner) pollInterval() time.Duration {
 	if a == nil || a.StepAt.IsZero() {
 		return shortest
 	}
-	return min(max(shortest, p.Now.Sub(a.StepAt.Time)/stepParts), queuePollIntervals*shortest)
+	return min(max(shortest, p.Ago(a.StepAt.Time)/stepParts), queuePollIntervals*shortest)
 }
 
 // begin writes the intent to make an attempt into the record. For an installation it also records the tenant and removes the proof of the
@@ -202,7 +202,7 @@ func (p *planner) begin(a v1alpha1.WantedAttempt) {
 			a.ConfigDriveAwaitedAt = &since
 		}
 		r.Erased, r.Installed = nil, nil
-		setLastTenant(r, cmp.Or(p.Spec.Tenant, unknownTenant), p.Spec.TenantClusterUID, a.Since)
+		setLastTenant(r, cmp.Or(p.Spec.Tenant, unknownTenant), p.Spec.TenantClusterUID, p.Spec.TenantUID)
 	}
 	if a.Operation == string(hardware.OpErase) {
 		p.reportRemainingNode()
@@ -263,7 +263,7 @@ func (p *planner) retryAt() time.Time {
 	if failures == 0 {
 		return p.Now
 	}
-	return p.d.Record.Wanted.EndedAt.Add(p.Timeouts.RetryBase << (failures - 1))
+	return p.Now.Add(max(p.Timeouts.RetryBase<<(failures-1)-p.Ago(p.d.Record.Wanted.EndedAt.Time), 0))
 }
 
 func (p *planner) reportFailure() result {

@@ -342,7 +342,7 @@ func (p planner) mustInstallAgain() bool {
 }
 
 func (p *planner) recordUnknownContent() {
-	setLastTenant(&p.d.Record, unknownTenant, "", unknownSince)
+	setLastTenant(&p.d.Record, unknownTenant, "", "")
 	p.d.Record.Erased = nil
 }
 

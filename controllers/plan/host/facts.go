@@ -8,6 +8,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/plan/event"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 // unknownTenant is the lastTenant of disks whose history is not known. It is no namespace/name, so it equals no TenantCluster.
@@ -45,8 +46,9 @@ func DefaultTimeouts() Timeouts {
 
 // Facts is everything that a Decision depends on.
 type Facts struct {
-	// Now is the time of the observation. Random is a number in [0, 1).
-	Now    time.Time
+	// Clock is the time of the observation.
+	watched.Clock
+	// Random is a number in [0, 1).
 	Random float64
 	// Timeouts are those in force.
 	Timeouts Timeouts

@@ -94,7 +94,7 @@ func (p *planner) recordFailure(call v1alpha1.HostCall, problem Problem) v1alpha
 	}
 	failing.Since = before.Since
 	isOther := before.Reason != failing.Reason || !hardware.IsSameText(before.Message, failing.Message)
-	isOld := p.Now.Sub(before.ReasonSince.Time) >= p.Timeouts.BMCGrace
+	isOld := p.Ago(before.ReasonSince.Time) >= p.Timeouts.BMCGrace
 	mustReplace := before.Reason != failing.Reason && !(isTransient(before.Reason) && isTransient(failing.Reason))
 	if isOther && isOld || mustReplace {
 		*before = failing
@@ -125,7 +125,7 @@ func (p planner) graceLeft(failing v1alpha1.FailingCall) time.Duration {
 	if !isTransient(failing.Reason) {
 		return 0
 	}
-	return max(p.Timeouts.BMCGrace-p.Now.Sub(failing.Since.Time), 0)
+	return max(p.Timeouts.BMCGrace-p.Ago(failing.Since.Time), 0)
 }
 
 // retryPause returns when to make a failed call again. The pauses grow with the time for which the call has failed, because some BMCs freeze
@@ -140,7 +140,7 @@ func (p planner) retryPause(failing v1alpha1.FailingCall, notBefore time.Time) t
 	if p.isIdle() && !p.isWorkWanted() {
 		longest = p.Timeouts.IdleInterval
 	}
-	pause := p.spread(max(min(p.Now.Sub(failing.Since.Time), longest), shortest))
+	pause := p.spread(max(min(p.Ago(failing.Since.Time), longest), shortest))
 	if named := notBefore.Sub(p.Now); named > pause {
 		pause = named + p.delay(shortest)
 	}
@@ -206,7 +206,7 @@ func (d Decision) WithActionError(f Facts, err error) Decision {
 	problem := NewProblem(err, actionErrorMessage(err))
 	if hardware.ReasonOf(err) == hardware.ReasonNoConfigDrive {
 		problem.Since = p.documentsAwaitedSince()
-		if p.Now.Sub(problem.Since) < p.Timeouts.BMCGrace {
+		if p.Ago(problem.Since) < p.Timeouts.BMCGrace {
 			p.d.RequeueAfter = p.spread(p.Timeouts.PollInterval)
 			return p.d.WithActionDone()
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 // world is a server with its installer, a machine controller that makes random requests, and a process that loses effects.
@@ -229,7 +230,7 @@ func (w *world) advance() {
 func (w *world) isBootWrong() bool { return !w.calm && w.now.Minute()%7 == 0 }
 
 func (w *world) facts() Facts {
-	f := Facts{Now: w.now, Random: w.rand.Float64(), Timeouts: DefaultTimeouts(), Host: w.host, Spec: w.spec, Record: *w.record.DeepCopy(), ErasePolicy: v1alpha1.EraseMetadata}
+	f := Facts{Clock: watched.Clock{Now: w.now}, Random: w.rand.Float64(), Timeouts: DefaultTimeouts(), Host: w.host, Spec: w.spec, Record: *w.record.DeepCopy(), ErasePolicy: v1alpha1.EraseMetadata}
 	f.NeedsRelease = w.needsRelease
 	seen := w.attempt
 	f.Observed = &hardware.Observation{Power: w.power}

@@ -23,7 +23,7 @@ func (p *planner) concludeAttempt() {
 	case w.Outcome == v1alpha1.AttemptFailed:
 		p.d.Events = append(p.d.Events, event.Warning(w.Reason, w.Operation, w.Message))
 	default:
-		message := "took " + p.Now.Sub(w.Since.Time).Round(time.Second).String()
+		message := "took " + p.Ago(w.Since.Time).Round(time.Second).String()
 		if w.Message != "" {
 			message += "; " + w.Message
 		}
@@ -54,7 +54,7 @@ func (f Facts) recordOutcome(r *v1alpha1.HostRecordStatus) {
 		// Only the power-off is missing, even after the deadline: another erase would not bring it.
 	case status != nil && status.State == hardware.AttemptSucceeded:
 		f.recordSuccess(r, *status)
-	case f.Now.After(w.Deadline.Add(f.Timeouts.BMCGrace)):
+	case f.IsOver(w.Since.Time, w.Deadline.Add(f.Timeouts.BMCGrace)):
 		f.recordTimeout(r)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 // openRecord is a record with the open attempt number 4.
@@ -33,13 +34,13 @@ func observed(power hardware.PowerState, number int64, state hardware.AttemptSta
 func TestAnOpenAttemptIsNotConcluded(t *testing.T) {
 	on := hardware.PowerOn
 	for name, f := range map[string]Facts{
-		"the installer was not asked":               {Now: noon},
-		"it has no attempt":                         {Now: noon, Observed: &hardware.Observation{}},
-		"it has an earlier attempt":                 {Now: noon, Observed: observed(on, 3, hardware.AttemptFailed, hardware.ReasonDiskError)},
-		"it runs":                                   {Now: noon, Observed: observed(on, 4, hardware.AttemptRunning, "")},
-		"it runs, and its installer may end it yet": {Now: noon.Add(time.Hour + time.Minute), Timeouts: Timeouts{BMCGrace: 2 * time.Minute}, Observed: observed(on, 4, hardware.AttemptRunning, "")},
-		"an erase without its power-off":            {Now: noon, Observed: observed(on, 4, hardware.AttemptSucceeded, "")},
-		"the same, long after the deadline":         {Now: noon.Add(24 * time.Hour), Observed: observed(hardware.PowerUnknown, 4, hardware.AttemptSucceeded, "")},
+		"the installer was not asked":               {Clock: watched.Clock{Now: noon}},
+		"it has no attempt":                         {Clock: watched.Clock{Now: noon}, Observed: &hardware.Observation{}},
+		"it has an earlier attempt":                 {Clock: watched.Clock{Now: noon}, Observed: observed(on, 3, hardware.AttemptFailed, hardware.ReasonDiskError)},
+		"it runs":                                   {Clock: watched.Clock{Now: noon}, Observed: observed(on, 4, hardware.AttemptRunning, "")},
+		"it runs, and its installer may end it yet": {Clock: watched.Clock{Now: noon.Add(time.Hour + time.Minute)}, Timeouts: Timeouts{BMCGrace: 2 * time.Minute}, Observed: observed(on, 4, hardware.AttemptRunning, "")},
+		"an erase without its power-off":            {Clock: watched.Clock{Now: noon}, Observed: observed(on, 4, hardware.AttemptSucceeded, "")},
+		"the same, long after the deadline":         {Clock: watched.Clock{Now: noon.Add(24 * time.Hour)}, Observed: observed(hardware.PowerUnknown, 4, hardware.AttemptSucceeded, "")},
 	} {
 		r := openRecord(hardware.OpErase)
 		if f.recordOutcome(&r); !equality.Semantic.DeepEqual(r, openRecord(hardware.OpErase)) {
@@ -47,14 +48,14 @@ func TestAnOpenAttemptIsNotConcluded(t *testing.T) {
 		}
 	}
 	none := v1alpha1.HostRecordStatus{}
-	if (Facts{Now: noon, Observed: observed(on, 0, hardware.AttemptFailed, "")}).recordOutcome(&none); none.Failures != 0 {
+	if (Facts{Clock: watched.Clock{Now: noon}, Observed: observed(on, 0, hardware.AttemptFailed, "")}).recordOutcome(&none); none.Failures != 0 {
 		t.Error("a failure was counted without an attempt")
 	}
 }
 
 func TestAnOutcomeIsWrittenOnceWithAllThatFollows(t *testing.T) {
 	on := hardware.PowerOn
-	erased := Facts{Now: noon, Observed: observed(hardware.PowerOff, 4, hardware.AttemptSucceeded, "")}
+	erased := Facts{Clock: watched.Clock{Now: noon}, Observed: observed(hardware.PowerOff, 4, hardware.AttemptSucceeded, "")}
 	r := openRecord(hardware.OpErase)
 	erased.recordOutcome(&r)
 	if e := r.Erased; r.Wanted.Outcome != v1alpha1.AttemptSucceeded || e == nil || e.Mode != v1alpha1.EraseFull || e.Attempt != 4 || e.Tenant != "team/research" || r.Installed != nil {
@@ -62,13 +63,13 @@ func TestAnOutcomeIsWrittenOnceWithAllThatFollows(t *testing.T) {
 	}
 	r = openRecord(hardware.OpInstall)
 	r.Failures = 2
-	Facts{Now: noon, Observed: observed(on, 4, hardware.AttemptSucceeded, ""), Spec: v1alpha1.HostRecordSpec{
+	Facts{Clock: watched.Clock{Now: noon}, Observed: observed(on, 4, hardware.AttemptSucceeded, ""), Spec: v1alpha1.HostRecordSpec{
 		Machine: &v1alpha1.MachineReference{UID: "m1"}, Attempt: 2, Revision: "r2"}}.recordOutcome(&r)
 	if i := r.Installed; i == nil || i.MachineUID != "m1" || i.Attempt != 2 || i.Revision != "r2" || i.Checksum != "sha256:aa" || r.Failures != 0 {
 		t.Errorf("installed: %+v", r.Installed)
 	}
 	r = openRecord(hardware.OpInstall)
-	failed := Facts{Now: noon, Observed: observed(on, 4, hardware.AttemptFailed, hardware.ReasonDiskError)}
+	failed := Facts{Clock: watched.Clock{Now: noon}, Observed: observed(on, 4, hardware.AttemptFailed, hardware.ReasonDiskError)}
 	for range 2 {
 		failed.recordOutcome(&r)
 	}
@@ -76,13 +77,13 @@ func TestAnOutcomeIsWrittenOnceWithAllThatFollows(t *testing.T) {
 		t.Errorf("failed: %+v, %d failures", r.Wanted, r.Failures)
 	}
 	r = openRecord(hardware.OpInstall)
-	if (Facts{Now: noon, Observed: observed(on, 4, hardware.AttemptFailed, hardware.ReasonCancelled)}).recordOutcome(&r); r.Failures != 0 || r.Wanted.Reason != "Cancelled" {
+	if (Facts{Clock: watched.Clock{Now: noon}, Observed: observed(on, 4, hardware.AttemptFailed, hardware.ReasonCancelled)}).recordOutcome(&r); r.Failures != 0 || r.Wanted.Reason != "Cancelled" {
 		t.Errorf("cancelled: %d failures, %+v", r.Failures, r.Wanted)
 	}
 }
 
 func TestAnAttemptThatItsInstallerNeverEndsTimesOut(t *testing.T) {
-	late := Facts{Now: noon.Add(time.Hour + 3*time.Minute), Timeouts: Timeouts{BMCGrace: 2 * time.Minute}, Problem: &Problem{Reason: "BMCUnreachable", Message: "no answer"}}
+	late := Facts{Clock: watched.Clock{Now: noon.Add(time.Hour + 3*time.Minute)}, Timeouts: Timeouts{BMCGrace: 2 * time.Minute}, Problem: &Problem{Reason: "BMCUnreachable", Message: "no answer"}}
 	r := openRecord(hardware.OpInstall)
 	r.Attempt = &v1alpha1.HostAttempt{Number: 4, Step: "Loading"}
 	late.recordOutcome(&r)

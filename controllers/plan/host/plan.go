@@ -39,7 +39,6 @@ func Plan(f Facts) Decision {
 		p.recordObservedCall()
 		p.restoreRecord()
 		p.restoreLostRecord()
-		p.recordTenantSince()
 		p.recordCluster()
 		p.postponeDeadline()
 		p.concludeAttempt()
@@ -116,9 +115,9 @@ const sameServerHint = "; the disks may have data of a tenant, so this host is d
 func (p *planner) restoreLostRecord() {
 	r, state := &p.d.Record, p.Host.Status.State
 	if r.Power == nil && isPastInspection(state) {
-		setLastTenant(r, unknownTenant, "", unknownSince)
+		setLastTenant(r, unknownTenant, "", "")
 		if state == metal3.StateProvisioned && p.Spec.Tenant != "" {
-			setLastTenant(r, p.Spec.Tenant, p.Spec.TenantClusterUID, unknownSince)
+			setLastTenant(r, p.Spec.Tenant, p.Spec.TenantClusterUID, "")
 		}
 	}
 	if state == metal3.StateProvisioned && r.Installed == nil && r.Wanted == nil && p.isImageRequested() {
@@ -135,7 +134,7 @@ func (p *planner) restoreLostRecord() {
 func (p *planner) shareData() {
 	isExternal := p.Host.ExternallyProvisioned || p.tableState() == metal3.StateExternallyProvisioned
 	if p.isSameServer() && p.Problem.HasData && p.isClean() && !isExternal {
-		setLastTenant(&p.d.Record, sharedTenant, "", unknownSince)
+		setLastTenant(&p.d.Record, sharedTenant, "", "")
 		p.d.Record.Erased = nil
 	}
 }

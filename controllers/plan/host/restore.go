@@ -59,7 +59,7 @@ func (p *planner) restoreRecord() {
 	case p.Host.Restored && !p.isBegunForClaim() && !p.Host.ExternallyProvisioned:
 		p.recordUnknownContent()
 	case p.Host.Restored && isBlank:
-		setLastTenant(r, unknownTenant, "", unknownSince)
+		setLastTenant(r, unknownTenant, "", "")
 	case isBlank && p.Host.Installation != nil:
 		p.restoreInstallation(p.Host.Installation)
 	}
@@ -69,7 +69,7 @@ func (p *planner) restoreRecord() {
 // restoreInstallation writes what the host's annotation says of its Machine's installation into a record whose status was lost.
 func (p *planner) restoreInstallation(i *v1alpha1.Installation) {
 	r := &p.d.Record
-	setLastTenant(r, cmp.Or(i.Tenant, unknownTenant), p.Spec.TenantClusterUID, unknownSince)
+	setLastTenant(r, cmp.Or(i.Tenant, unknownTenant), p.Spec.TenantClusterUID, "")
 	r.Disks = i.Disks
 	isOfRecord := p.isImageRequested() && i.Machine.UID == p.Spec.Machine.UID && i.Attempt == p.Spec.Attempt
 	if isOfRecord && i.State == v1alpha1.InstallationComplete {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 // lost is a host with a Machine whose node runs, restored without status.
@@ -15,7 +16,7 @@ func lost(state v1alpha1.InstallationState) Facts {
 	machine := v1alpha1.MachineReference{Namespace: "team", Name: "one", UID: "m1"}
 	image := v1alpha1.ExactImage{URL: "http://127.0.0.1/image", Checksum: "sha256:1"}
 	f := Facts{
-		Now: at(0).Time, Timeouts: DefaultTimeouts(), Observed: &hardware.Observation{Power: hardware.PowerOn},
+		Clock: watched.Clock{Now: at(0).Time}, Timeouts: DefaultTimeouts(), Observed: &hardware.Observation{Power: hardware.PowerOn},
 		Spec: v1alpha1.HostRecordSpec{Machine: &machine, Tenant: "team/research", Attempt: 2, Image: &image},
 		Host: Host{Generation: 1, Claimed: true, ConsumerUID: "m1", ConsumerName: "team/one", HasImage: true, Online: true, Restored: true, MustRegister: true,
 			Installation: &v1alpha1.Installation{Machine: machine, Tenant: "team/research", State: state, Attempt: 2}},
@@ -69,7 +70,7 @@ func TestARestoredFreeHostIsNeitherFreeNorClean(t *testing.T) {
 		{erased, metal3.StateAvailable, hardware.PowerOn, true},
 		{erased, metal3.StateAvailable, hardware.PowerOff, false},
 	} {
-		f := Facts{Now: at(0).Time, Timeouts: DefaultTimeouts(), Record: c.record, Observed: &hardware.Observation{Power: c.power},
+		f := Facts{Clock: watched.Clock{Now: at(0).Time}, Timeouts: DefaultTimeouts(), Record: c.record, Observed: &hardware.Observation{Power: c.power},
 			Host: Host{Restored: true, MustRegister: true, Status: Status{State: c.state}}}
 		d := Plan(f)
 		if isHeld := errorReason(d.Record.Error) == v1alpha1.ReasonHostRestored; isHeld != c.held || d.Register == c.held {

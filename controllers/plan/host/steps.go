@@ -267,7 +267,7 @@ const firstBootPeriod = 20 * time.Minute
 // waiting for the Node.
 func (p *planner) waitWhileOn() result {
 	in := p.d.Record.Installed
-	if in == nil || p.Joined || p.Now.Sub(in.At.Time) > firstBootPeriod {
+	if in == nil || p.Joined || p.Ago(in.At.Time) > firstBootPeriod {
 		return waitResult("", p.idleInterval())
 	}
 	return waitResult("", p.idleInterval()/10)
@@ -290,7 +290,7 @@ func (p *planner) setPower(desired hardware.PowerState, graceful bool) result {
 	// call for another change.
 	since, requeueAfter := p.Now.Truncate(time.Microsecond), p.Timeouts.PollInterval
 	before := p.Record.Power
-	if before != nil && before.State == string(p.powerTransition) && before.ObservedGeneration == p.Host.Generation {
+	if before != nil && before.State == string(p.powerTransition) && before.ObservedGeneration == p.Host.Generation && !before.ObservedAt.After(p.Now) {
 		since = before.ObservedAt.Time
 	}
 	if p.Now.Sub(since) > slowPowerChange {
@@ -338,7 +338,7 @@ func (p *planner) recordPower() {
 		return
 	}
 	power := v1alpha1.HostPower{State: state, ObservedGeneration: p.Host.Generation, ObservedAt: microTime(p.Now)}
-	if before != nil && before.State == power.State && before.ObservedGeneration == power.ObservedGeneration {
+	if before != nil && before.State == power.State && before.ObservedGeneration == power.ObservedGeneration && !before.ObservedAt.After(p.Now) {
 		power.ObservedAt = before.ObservedAt
 	}
 	p.d.Record.Power = &power

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 func TestANodeThatRemainedInAnotherClusterIsNotSettledByThisOne(t *testing.T) {
@@ -28,7 +29,7 @@ func TestANodeThatRemainedInAnotherClusterIsNotSettledByThisOne(t *testing.T) {
 		"it has the very Node":                         {noted: "a", answers: "b", node: Node{Found: true, ProviderID: own}, want: DeleteRemaining},
 		"another cluster has none for a month":         {noted: "a", answers: "b", isOld: true, want: ForgetRemaining},
 	} {
-		r := Remaining{Now: now, Tenant: Tenant{Found: true, Reachable: true, ClusterUID: c.answers}, Node: c.node}
+		r := Remaining{Clock: watched.Clock{Now: now}, Tenant: Tenant{Found: true, Reachable: true, ClusterUID: c.answers}, Node: c.node}
 		r.Entry = v1alpha1.ReleasedNode{ClusterUID: c.noted, MachineUID: "m", Since: metav1.NewMicroTime(now.Add(-forgetTime + time.Second))}
 		if c.isOld {
 			r.Now = now.Add(time.Second)

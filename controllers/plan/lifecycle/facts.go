@@ -8,12 +8,13 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/nodeidentity"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 // Facts is everything that a Decision depends on.
 type Facts struct {
-	// Now is the time of the decision.
-	Now time.Time
+	// Clock is the time of the decision.
+	watched.Clock
 	// Timeouts limit the phases.
 	Timeouts Timeouts
 	// Machine is the object whose life is planned.
@@ -136,6 +137,8 @@ type Tenant struct {
 	JoinProblem string
 	// ClusterUID identifies the cluster. It is empty while that is not known.
 	ClusterUID types.UID
+	// UID is that of the object.
+	UID types.UID
 	// Version is the version of its API server, as in v1.37.0.
 	Version string
 	// ProviderID says who sets the providerIDs of nodes that are installed from now on; empty: Ingot.
@@ -249,9 +252,8 @@ type Node struct {
 	// Found is true when it exists.
 	Found bool
 	UID   types.UID
-	// ProviderID is spec.providerID, SystemUUID status.nodeInfo.systemUUID, and Created metadata.creationTimestamp.
-	ProviderID, SystemUUID string
-	Created                time.Time
+	// ProviderID is spec.providerID, SystemUUID status.nodeInfo.systemUUID, and Installation the label of that name.
+	ProviderID, SystemUUID, Installation string
 	// BootID is status.nodeInfo.bootID.
 	BootID string
 	// Unschedulable is true when the Node is cordoned by anyone, CordonedByIngot when Ingot cordoned it and may uncordon it.

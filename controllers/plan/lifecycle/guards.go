@@ -189,19 +189,16 @@ func (f Facts) hasPowerOffBegun() bool {
 // isOverdue reports whether the deadline of the phase has passed.
 func (f Facts) isOverdue() bool {
 	d := f.Machine.Status.Deadline
-	return d != nil && !f.Now.Before(d.Time)
+	return d != nil && f.IsOver(f.phaseStart(), d.Time)
 }
 
 // phaseStart returns the time at which the current phase began.
-func (f Facts) phaseStart() time.Time {
-	if t := f.Machine.Status.Timeline; len(t) > 0 {
-		return t[len(t)-1].At.Time
-	}
-	return f.Machine.Created
-}
+func (f Facts) phaseStart() time.Time { return f.Machine.Status.PhaseStart(f.Machine.Created) }
 
-// IsDrainOver reports whether the drain time-out has passed.
-func (f Facts) IsDrainOver() bool { return !f.Now.Before(f.phaseStart().Add(f.Timeouts.Draining)) }
+// IsDrainOver reports whether the drain time-out has certainly passed.
+func (f Facts) IsDrainOver() bool { return f.drainLeft() <= 0 }
+
+func (f Facts) drainLeft() time.Duration { return f.Left(f.phaseStart(), f.Timeouts.Draining) }
 
 // canHaveBooted reports whether the installed system may run, or whether that is unknown.
 func (f Facts) canHaveBooted() bool {

@@ -131,7 +131,7 @@ func (s scope) desiredRecord() v1alpha1.HostRecordSpec {
 	m, image := s.Machine, s.Revision.Image
 	return v1alpha1.HostRecordSpec{
 		Machine: &v1alpha1.MachineReference{Namespace: m.Namespace, Name: m.Name, UID: m.UID},
-		Tenant:  m.Namespace + "/" + m.Spec.TenantClusterRef.Name, TenantClusterUID: s.clusterUID(),
+		Tenant:  m.Namespace + "/" + m.Spec.TenantClusterRef.Name, TenantClusterUID: s.clusterUID(), TenantUID: s.Tenant.UID,
 		Revision: m.Status.Revision, Attempt: m.Status.Attempt, Image: &image, GPUs: s.Revision.GPUs, Hardware: s.NodeType.Hardware, Erase: s.Provider.Erase,
 		RemainingNodes: s.Host.Record.Spec.RemainingNodes,
 	}
@@ -161,7 +161,7 @@ func (s scope) planClusterRecord() result {
 }
 
 func isEqualRecord(a, b v1alpha1.HostRecordSpec) bool {
-	return a.Machine != nil && *a.Machine == *b.Machine && a.Tenant == b.Tenant && a.TenantClusterUID == b.TenantClusterUID && a.Revision == b.Revision &&
+	return a.Machine != nil && *a.Machine == *b.Machine && a.Tenant == b.Tenant && a.TenantClusterUID == b.TenantClusterUID && a.TenantUID == b.TenantUID && a.Revision == b.Revision &&
 		a.Attempt == b.Attempt && a.Image != nil && *a.Image == *b.Image && equality.Semantic.DeepEqual(a.GPUs, b.GPUs) && equality.Semantic.DeepEqual(a.Hardware, b.Hardware) && a.Erase == b.Erase
 }
 
@@ -180,7 +180,7 @@ func (s scope) installation(state v1alpha1.InstallationState) *v1alpha1.Installa
 	i := &v1alpha1.Installation{
 		Machine: v1alpha1.MachineReference{Namespace: m.Namespace, Name: m.Name, UID: m.UID}, Tenant: m.Namespace + "/" + m.Spec.TenantClusterRef.Name,
 		NodeType: m.Spec.NodeTypeRef.Name, State: state, Revision: m.Status.Revision, Rendering: m.Status.Rendering, Attempt: m.Status.Attempt, SystemUUID: m.Status.SystemUUID,
-		ProviderID: m.Status.ProviderID, DocumentsAskedAt: m.Status.DocumentsAskedAt,
+		ProviderID: m.Status.ProviderID,
 	}
 	if r := s.Host.Record; r != nil {
 		i.Disks = r.Status.Disks
@@ -257,7 +257,7 @@ func (s scope) progressDelayLeft(a *v1alpha1.HostAttempt) time.Duration {
 	if s.Machine.Status.Progress != nil || a.StepAt == nil {
 		return 0
 	}
-	return a.StepAt.Add(progressDelay).Sub(s.Now)
+	return max(progressDelay-s.Ago(a.StepAt.Time), 0)
 }
 
 // installingReport is the same from the claim until the first byte is written, unless a step takes long: each status write is a request, the
@@ -323,7 +323,7 @@ var isServerStep = map[hardware.Step]bool{
 
 // isStepSlow reports whether the attempt is at the step for long.
 func (s scope) isStepSlow(a *v1alpha1.HostAttempt) bool {
-	return a.StepAt != nil && !s.Now.Before(a.StepAt.Add(stepDelay))
+	return a.StepAt != nil && s.Ago(a.StepAt.Time) >= stepDelay
 }
 
 // stepDelayLeft returns the time until the step counts as slow. It is 0 when it does already, and for a step of the agent.
@@ -331,7 +331,7 @@ func (s scope) stepDelayLeft(a *v1alpha1.HostAttempt) time.Duration {
 	if a == nil || a.StepAt == nil || !isServerStep[hardware.Step(a.Step)] {
 		return 0
 	}
-	return max(a.StepAt.Add(stepDelay).Sub(s.Now), 0)
+	return max(stepDelay-s.Ago(a.StepAt.Time), 0)
 }
 
 // stepTimes describes a step with the time since when the attempt is at it, its own deadline and that of the attempt:

@@ -12,12 +12,13 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 func TestTheStatusReportsHalvesOfTheImageAndNoSteps(t *testing.T) {
 	wanted := &v1alpha1.WantedAttempt{Number: 4, Operation: "Install", MachineUID: "m", MachineAttempt: 1}
 	attempt := &v1alpha1.HostAttempt{Number: 4, State: "Running", TotalBytes: 100}
-	f := Facts{Now: time.Unix(1000, 0), Machine: Machine{Name: "a", UID: "m", Status: v1alpha1.MachineStatus{Phase: v1alpha1.MachineProvisioning, Attempt: 1}},
+	f := Facts{Clock: watched.Clock{Now: time.Unix(1000, 0)}, Machine: Machine{Name: "a", UID: "m", Status: v1alpha1.MachineStatus{Phase: v1alpha1.MachineProvisioning, Attempt: 1}},
 		Host: &Host{Record: &HostRecord{Status: v1alpha1.HostRecordStatus{Wanted: wanted, Attempt: attempt}}}}
 	for i, c := range []struct {
 		step   string
@@ -143,7 +144,7 @@ func TestAnImageThatIsWrittenQuicklyIsNotReported(t *testing.T) {
 		{progressDelay, nil, true, 0},
 		{time.Second, &v1alpha1.Progress{Step: "Writing", DoneBytes: 10}, true, 0},
 	} {
-		f := Facts{Now: began.Add(c.after), Machine: Machine{Name: "a", UID: "m", Status: v1alpha1.MachineStatus{Phase: v1alpha1.MachineProvisioning, Attempt: 1, Progress: c.progress}},
+		f := Facts{Clock: watched.Clock{Now: began.Add(c.after)}, Machine: Machine{Name: "a", UID: "m", Status: v1alpha1.MachineStatus{Phase: v1alpha1.MachineProvisioning, Attempt: 1, Progress: c.progress}},
 			Host: &Host{Record: &HostRecord{Status: v1alpha1.HostRecordStatus{Wanted: wanted, Attempt: attempt}}}}
 		r := (scope{Facts: f, guards: realGuards()}).waitForInstallation()
 		if reported := r.report.waitingFor == "the image to be written"; reported != c.reported || r.requeueAfter != c.requeue {
@@ -317,7 +318,7 @@ func TestAMachineThatDoesNotJoinSaysWhichUnitsTellWhy(t *testing.T) {
 func TestAMachineThatWaitsForItsTurnShowsItsPlace(t *testing.T) {
 	queue := &v1alpha1.HostQueue{Operation: string(hardware.OpInstall), Place: 7}
 	record := &HostRecord{Status: v1alpha1.HostRecordStatus{Queue: queue, Wanted: &v1alpha1.WantedAttempt{Number: 1, Operation: "Inspect", Outcome: v1alpha1.AttemptSucceeded}}}
-	f := Facts{Now: time.Unix(1000, 0), Machine: Machine{Name: "a", UID: "m", Status: v1alpha1.MachineStatus{Phase: v1alpha1.MachineProvisioning, Attempt: 1}},
+	f := Facts{Clock: watched.Clock{Now: time.Unix(1000, 0)}, Machine: Machine{Name: "a", UID: "m", Status: v1alpha1.MachineStatus{Phase: v1alpha1.MachineProvisioning, Attempt: 1}},
 		Host: &Host{Name: "server-1", State: metal3.StateProvisioning, Record: record}}
 	late := metav1.NewMicroTime(f.Now.Add(-time.Hour))
 	f.Machine.Status.Deadline = &late

@@ -22,7 +22,7 @@ func (f Facts) nodeOwner() nodeidentity.Finding {
 
 // identity is what tells whose the Node is.
 func (n Node) identity() nodeidentity.Node {
-	return nodeidentity.Node{UID: n.UID, ProviderID: n.ProviderID, SystemUUID: n.SystemUUID, Created: n.Created}
+	return nodeidentity.Node{UID: n.UID, ProviderID: n.ProviderID, SystemUUID: n.SystemUUID, Installation: n.Installation}
 }
 
 // nodeClaim returns what is known of the Machine's Node. Until this attempt has told its system UUID, the one that was read before is the server's too.

@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -20,11 +19,10 @@ func clusterFacts(t *testing.T, phase v1alpha1.MachinePhase) Facts {
 
 func TestInAClusterThatSetsProviderIDsTheMachineIsBoundToItsOwnNode(t *testing.T) {
 	f := clusterFacts(t, v1alpha1.MachineJoining)
-	asked := f.Machine.Status.DocumentsAskedAt
-	if asked == nil || f.Machine.Status.SystemUUID == "" {
-		t.Fatalf("at the join the status has %+v and %q", asked, f.Machine.Status.SystemUUID)
+	if f.Machine.Status.SystemUUID == "" {
+		t.Fatal("at the join the status has no system UUID")
 	}
-	own := Node{Found: true, UID: "new", ProviderID: "vcluster://m0", SystemUUID: strings.ToUpper(f.Machine.Status.SystemUUID), Created: asked.Add(2 * time.Minute), BootID: "boot"}
+	own := Node{Found: true, UID: "new", ProviderID: "vcluster://m0", SystemUUID: strings.ToUpper(f.Machine.Status.SystemUUID), Installation: v1alpha1.InstallationLabel(f.Machine.UID, f.Machine.Status.Attempt), BootID: "boot"}
 	for _, c := range []struct {
 		name   string
 		change func(*Facts)
@@ -34,12 +32,12 @@ func TestInAClusterThatSetsProviderIDsTheMachineIsBoundToItsOwnNode(t *testing.T
 	}{
 		{"its own Node", func(*Facts) {}, "", v1alpha1.MachineValidating, ""},
 		{"its own Node without a providerID yet", func(f *Facts) { f.Node.ProviderID = "" }, "", v1alpha1.MachineValidating, ""},
-		{"one that its server registered before the installation", func(f *Facts) { f.Node.Created = asked.Add(-time.Minute) }, DeleteNode, v1alpha1.MachineJoining, ""},
+		{"one that its server registered before the installation", func(f *Facts) { f.Node.Installation = "another.1" }, DeleteNode, v1alpha1.MachineJoining, ""},
 		{"one of another server", func(f *Facts) { f.Node.SystemUUID = "4c4c4544-0042-3010-8053-b8c04f3344ff" }, "", v1alpha1.MachineJoining, v1alpha1.ReasonNodeConflict},
 		{"one of another Machine of Ingot's", func(f *Facts) { f.Node.ProviderID = "ingot://another/1" }, "", v1alpha1.MachineJoining, v1alpha1.ReasonNodeConflict},
 		{"one that says a UUID that many servers have", func(f *Facts) { f.Node.SystemUUID = "03000200-0400-0500-0006-000700080009" }, "", v1alpha1.MachineJoining, v1alpha1.ReasonServerUnidentified},
 		{"a server whose UUID no agent has read", func(f *Facts) { f.Machine.Status.SystemUUID, f.Host.Record.Status.Inventory = "", nil }, "", v1alpha1.MachineJoining, v1alpha1.ReasonServerUnidentified},
-		{"an installation whose time is not known", func(f *Facts) { f.Machine.Status.DocumentsAskedAt = nil }, "", v1alpha1.MachineJoining, v1alpha1.ReasonNodeConflict},
+		{"one without the label", func(f *Facts) { f.Node.Installation = "" }, "", v1alpha1.MachineJoining, v1alpha1.ReasonNodeConflict},
 		{"a Machine that was installed with a providerID", func(f *Facts) { f.Machine.Status.ProviderID = "" }, "", v1alpha1.MachineJoining, v1alpha1.ReasonNodeConflict},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -257,7 +257,7 @@ func (p *planner) enterNextAttempt() {
 	p.Revision, p.NextRevision = p.revisionToInstall(), Revision{}
 	s := &p.d.Status
 	s.Revision, s.Rendering, s.Attempt, s.NodeRef, s.SystemUUID, s.PowerOff = p.Revision.Name, p.Revision.Rendering, s.Attempt+1, nil, "", nil
-	s.ProviderID, s.DocumentsAskedAt = p.providerIDSource(), nil
+	s.ProviderID = p.providerIDSource()
 	p.setCondition(v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonWaitingForNode, fmt.Sprintf("attempt %d is being installed", s.Attempt))
 	p.addEvent(false, v1alpha1.ReasonProvisioning, fmt.Sprintf("host %s is powered off and is installed again, with revision %s as attempt %d", p.hostName(), s.Revision, s.Attempt))
 }
@@ -274,7 +274,6 @@ func (p *planner) enterJoining() {
 	if id := p.Host.systemUUID(); id != "" {
 		p.d.Status.SystemUUID = id
 	}
-	p.d.Status.DocumentsAskedAt = documentsAskedAt(p.currentAttempt())
 	p.addEvent(false, v1alpha1.ReasonProvisioned, "the image of revision "+p.d.Status.Revision+" is on the disk of "+p.hostName())
 }
 

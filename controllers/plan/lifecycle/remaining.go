@@ -9,6 +9,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/nodeidentity"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 // canHaveRegistered reports whether what this attempt installed was started, so that its kubelet may have registered a Node. It need not have
@@ -57,16 +58,13 @@ func (s scope) nodeOfMachine(tenant string) v1alpha1.ReleasedNode {
 	if r := s.Machine.Status.NodeRef; r != nil {
 		node.UID = r.UID
 	}
-	if claim := s.nodeClaim(); claim.ByCluster {
-		node.SystemUUID = claim.SystemUUID
-	}
 	return node
 }
 
 // Remaining is a Node that may have been left when its host was released, with what is known of it now.
 type Remaining struct {
-	// Now is the time of the decision.
-	Now time.Time
+	// Clock is the time of the decision.
+	watched.Clock
 	// Entry is what the HostRecord says of the Node.
 	Entry v1alpha1.ReleasedNode
 	// HostMachine is the uid of the Machine that has the host; empty: none has.
@@ -120,7 +118,7 @@ func PlanRemaining(r Remaining) RemainingAction {
 	return DeleteRemaining
 }
 
-func (r Remaining) isOld() bool { return r.Now.Sub(r.Entry.Since.Time) >= forgetTime }
+func (r Remaining) isOld() bool { return r.Elapsed(r.Entry.Since.Time) >= forgetTime }
 
 func (r Remaining) planElsewhere() RemainingAction {
 	if r.isOld() {
@@ -138,8 +136,7 @@ func (r Remaining) IsElsewhere() bool {
 
 // isOfMachine reports whether the Node is the one that remained.
 func (r Remaining) isOfMachine() bool {
-	return r.Entry.UID != "" && r.Node.UID == r.Entry.UID || nodeidentity.IsOf(r.Node.ProviderID, r.Entry.MachineUID) ||
-		nodeidentity.IsOlder(r.Node.identity(), r.Entry.SystemUUID, r.Entry.Since.Time)
+	return r.Entry.UID != "" && r.Node.UID == r.Entry.UID || nodeidentity.IsOfMachine(r.Node.identity(), r.Entry.MachineUID)
 }
 
 // isUnproven reports whether nothing tells of which Machine the Node is: its uid was never recorded, and its providerID is not Ingot's, as in a

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 // inTimeline gives the Machine the phases that it has entered, and no Node that was seen.
@@ -146,7 +147,7 @@ func TestTheListOfRemainingNodesIsLimited(t *testing.T) {
 
 func TestANodeThatRemainedIsForgottenWhenItsTenantIsGoneForLong(t *testing.T) {
 	now := time.Unix(1e9, 0)
-	r := Remaining{Now: now, Entry: v1alpha1.ReleasedNode{MachineUID: "m", Since: metav1.NewMicroTime(now.Add(-forgetTime + time.Second))}}
+	r := Remaining{Clock: watched.Clock{Now: now}, Entry: v1alpha1.ReleasedNode{MachineUID: "m", Since: metav1.NewMicroTime(now.Add(-forgetTime + time.Second))}}
 	if got := PlanRemaining(r); got != KeepRemaining {
 		t.Errorf("before: %s", got)
 	}

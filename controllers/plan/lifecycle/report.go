@@ -47,14 +47,24 @@ var phaseOrder = map[v1alpha1.MachinePhase]int{
 	v1alpha1.MachineValidating: 4, v1alpha1.MachineReady: 5,
 }
 
+// deadlineLeft returns the time until the deadline of the phase that the Decision ends in is certainly over; 0: it is, or there is none.
+func (p *planner) deadlineLeft() time.Duration {
+	s := &p.d.Status
+	if s.Deadline == nil {
+		return 0
+	}
+	began := s.PhaseStart(p.Machine.Created)
+	return p.Left(began, s.Deadline.Sub(began))
+}
+
 // finishStatus sets the conditions that follow from the phase, the condition Ready, and the time to plan again at the deadline.
 func (p *planner) finishStatus(before v1alpha1.MachineStatus) {
 	p.setPhaseStatus()
 	p.setDrainingDeadline()
 	p.setNodeMetadata()
 	p.reportReadiness(before)
-	if d := p.d.Status.Deadline; d != nil && p.Now.Before(d.Time) {
-		p.requeueAfter(d.Sub(p.Now))
+	if left := p.deadlineLeft(); left > 0 {
+		p.requeueAfter(left)
 	}
 	if phasesSinceInstallation(p.d.Status.Timeline) > maxPhasesWithEvents && p.d.Status.Phase != v1alpha1.MachineReleasing {
 		p.d.Events = nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/nodeidentity"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 // RestoredClaim is a host whose object was created again from a backup, and whose consumerRef names a Machine that exists.
@@ -249,7 +250,7 @@ func (c RestoredClaim) canRebuildRecord() bool {
 func (c RestoredClaim) lostRecord() v1alpha1.HostRecordSpec {
 	m := c.Machine
 	m.UID, m.Status.Revision, m.Status.Attempt = c.ClaimUID, c.Installation.Revision, c.Installation.Attempt
-	spec := scope{Facts: Facts{Machine: m, Host: &c.Host, Provider: c.Provider, Revision: c.Revision}}.desiredRecord()
+	spec := scope{Facts: Facts{Machine: m, Host: &c.Host, Provider: c.Provider, Revision: c.Revision, Tenant: Tenant{UID: c.Tenant.UID}}}.desiredRecord()
 	if c.nodeAttempt() == c.Installation.Attempt {
 		spec.TenantClusterUID = c.Tenant.ClusterUID
 	}
@@ -304,7 +305,7 @@ func (c RestoredClaim) isProvenByNode() bool {
 // nodeOwner compares the Node with the installation of the annotation.
 func (c RestoredClaim) nodeOwner() nodeidentity.Finding {
 	i := c.Installation
-	installed := v1alpha1.MachineStatus{Attempt: i.Attempt, SystemUUID: i.SystemUUID, ProviderID: i.ProviderID, DocumentsAskedAt: i.DocumentsAskedAt}
+	installed := v1alpha1.MachineStatus{Attempt: i.Attempt, SystemUUID: i.SystemUUID, ProviderID: i.ProviderID}
 	return Facts{Machine: Machine{UID: c.ClaimUID, Status: installed}, Node: c.Node}.nodeOwner()
 }
 
@@ -338,7 +339,7 @@ func (c RestoredClaim) serverNodeProblem() string {
 // status returns the status of a Machine that has its host again: that of the backup or, without one, what the annotation proves. A node that had
 // joined is Joining for a moment: its Node is there, and its verdict is made anew behind the gate, which evicts nothing.
 func (c RestoredClaim) status() v1alpha1.MachineStatus {
-	p := planner{scope: scope{Facts: Facts{Now: c.Now, Timeouts: c.Timeouts, Machine: c.Machine}}}
+	p := planner{scope: scope{Facts: Facts{Clock: watched.Clock{Now: c.Now}, Timeouts: c.Timeouts, Machine: c.Machine}}}
 	p.d.Status = *c.Machine.Status.DeepCopy()
 	s, i := &p.d.Status, c.Installation
 	if c.ClaimUID != c.Machine.UID {
@@ -349,7 +350,7 @@ func (c RestoredClaim) status() v1alpha1.MachineStatus {
 	}
 	s.HostRef = &v1alpha1.NamespacedReference{Namespace: c.Host.Namespace, Name: c.Host.Name}
 	s.Revision, s.Rendering, s.Attempt, s.SystemUUID = i.Revision, i.Rendering, i.Attempt, i.SystemUUID
-	s.ProviderID, s.DocumentsAskedAt = i.ProviderID, i.DocumentsAskedAt
+	s.ProviderID = i.ProviderID
 	switch {
 	case c.Machine.Deleting:
 		p.enterPhase(v1alpha1.MachineReleasing)
@@ -363,7 +364,7 @@ func (c RestoredClaim) status() v1alpha1.MachineStatus {
 
 // Unmatched returns the status of a Machine that does not take its restored host over, or not yet.
 func (c RestoredClaim) Unmatched(a RestoreAction) v1alpha1.MachineStatus {
-	p := planner{scope: scope{Facts: Facts{Now: c.Now, Machine: c.Machine}}}
+	p := planner{scope: scope{Facts: Facts{Clock: watched.Clock{Now: c.Now}, Machine: c.Machine}}}
 	p.d.Status = *c.Machine.Status.DeepCopy()
 	reason := v1alpha1.ReasonRestoreUnmatched
 	if a.Kind == AwaitRestored {

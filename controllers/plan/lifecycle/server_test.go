@@ -11,6 +11,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	hostplan "github.com/ingot-dev/ingot/controllers/plan/host"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 // server is the hardware behind a host, with what its installer does to it.
@@ -57,7 +58,7 @@ func (w *world) reconcileHost(h *host) {
 	}
 	observed := h.cached
 	f := hostplan.Facts{
-		Now: w.now, Timeouts: hostplan.DefaultTimeouts(), Spec: observed.spec, Record: observed.record, ErasePolicy: v1alpha1.EraseMetadata,
+		Clock: watched.Clock{Now: w.now}, Timeouts: hostplan.DefaultTimeouts(), Spec: observed.spec, Record: observed.record, ErasePolicy: v1alpha1.EraseMetadata,
 		Host: hostplan.Host{
 			Generation: observed.generation, Paused: observed.paused, Online: observed.online, Claimed: observed.consumer != "",
 			ConsumerUID: string(observed.consumer), HasImage: observed.imageURL != "", Retry: observed.retry, Status: observed.status,
@@ -220,10 +221,12 @@ func (w *world) runNode(h *host) {
 	n := w.tenant.nodes[s.disk.name]
 	switch {
 	case n == nil:
-		n = &node{uid: types.UID(w.uid("node")), owner: s.disk.machine, attempt: s.disk.attempt, systemUUID: h.uuid, created: w.now.Truncate(time.Second),
+		n = &node{uid: types.UID(w.uid("node")), owner: s.disk.machine, attempt: s.disk.attempt, systemUUID: h.uuid,
 			bootID: boot, gated: true, pods: w.rng.IntN(3), kept: w.happens(30)}
 		if !s.disk.byCluster {
 			n.providerID = v1alpha1.ProviderID(n.owner, n.attempt)
+		} else {
+			n.installation = v1alpha1.InstallationLabel(n.owner, n.attempt)
 		}
 		w.tenant.nodes[s.disk.name] = n
 		s.credential = true
@@ -246,7 +249,7 @@ func (w *world) registerForeign(name string) {
 	if w.tenant.nodes[name] != nil || !w.tenant.reachable {
 		return
 	}
-	w.tenant.nodes[name] = &node{uid: types.UID(w.uid("node")), owner: "foreign", systemUUID: "4c4c4544-0042-3010-8053-b8c04f3344ff", created: w.now.Truncate(time.Second), bootID: "foreign"}
+	w.tenant.nodes[name] = &node{uid: types.UID(w.uid("node")), owner: "foreign", systemUUID: "4c4c4544-0042-3010-8053-b8c04f3344ff", bootID: "foreign"}
 }
 
 // initialize is the cloud provider of a tenant's cluster that sets providerIDs.

@@ -75,11 +75,11 @@ func (s scope) waitForTenant() result {
 			reason: v1alpha1.ReasonWaitingForTenant, waitingFor: "the tenant's API server", message: tenantProblem(s.Facts) + "; the " + s.drainPurpose() + " waits for it",
 		}).withRequeueAfter(time.Minute)
 	}
-	until := s.phaseStart().Add(s.Timeouts.Draining)
+	left := s.drainLeft()
 	return waitResult(report{
 		reason: v1alpha1.ReasonEvicting, waitingFor: "the tenant's API server",
-		message: fmt.Sprintf("%s; the release goes on without it at %s", tenantProblem(s.Facts), until.UTC().Format(time.RFC3339)),
-	}).withRequeueAfter(min(time.Minute, max(until.Sub(s.Now), time.Second)))
+		message: fmt.Sprintf("%s; the release goes on without it at %s", tenantProblem(s.Facts), s.Now.Add(left).UTC().Format(time.RFC3339)),
+	}).withRequeueAfter(min(time.Minute, max(left, time.Second)))
 }
 
 func (s scope) planCordon() result {

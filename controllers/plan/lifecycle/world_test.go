@@ -17,6 +17,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	hostplan "github.com/ingot-dev/ingot/controllers/plan/host"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 // world is a small reference of everything around the planners: an API server with resource versions, a tenant's cluster,
@@ -95,7 +96,7 @@ type node struct {
 	owner           types.UID
 	attempt         int64
 	systemUUID      string
-	created         time.Time
+	installation    string
 	gated, labelled bool
 	// cordoned by whomever; ours: by a Machine's controller.
 	cordoned, ours bool
@@ -235,7 +236,7 @@ func (w *world) sync() {
 // facts are what a shell would observe for the Machine.
 func (w *world) facts(m *machine) (Facts, *host, bmh) {
 	f := Facts{
-		Now: w.now, Timeouts: w.timeouts, Machine: m.cached.Machine,
+		Clock: watched.Clock{Now: w.now}, Timeouts: w.timeouts, Machine: m.cached.Machine,
 		NodeType: NodeType{Found: true, Ready: true, Stable: rendered("rev-1"), Target: rendered("rev-1")},
 		Provider: Provider{Found: true, HostNamespace: "metal", HasRecords: w.served == nil, Erase: v1alpha1.EraseMetadata},
 		Tenant:   Tenant{Found: true, Reachable: w.tenant.reachable, Reason: "TenantUnreachable", Message: "no answer", Version: "v1.37.0", ClusterUID: w.clusterUID(m.cached.Machine)},
@@ -284,7 +285,7 @@ func (w *world) observeTenant(f *Facts) {
 		fallthrough
 	case v1alpha1.MachineJoining, v1alpha1.MachineValidating, v1alpha1.MachineReady:
 		if n := w.tenant.nodes[f.Machine.Name]; n != nil {
-			f.Node = Node{Found: true, UID: n.uid, ProviderID: n.providerID, SystemUUID: n.systemUUID, Created: n.created, BootID: n.bootID, Unschedulable: n.cordoned, CordonedByIngot: n.ours}
+			f.Node = Node{Found: true, UID: n.uid, ProviderID: n.providerID, SystemUUID: n.systemUUID, Installation: n.installation, BootID: n.bootID, Unschedulable: n.cordoned, CordonedByIngot: n.ours}
 			if !n.labelled {
 				f.Node.Missing.Labels = []string{"team"}
 			}

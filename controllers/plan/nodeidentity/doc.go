@@ -6,10 +6,8 @@
 //   - its name, by which it was looked up;
 //   - the system UUID that kubelet read from DMI, which must be the one that Ingot's agent read there. What a BMC reports is not compared, because its byte
 //     order and its source vary;
-//   - the boot: the Node must have been created after the agent had asked for the documents of this installation. The agent runs then, so that nothing
-//     earlier runs on the server, and the image is still to be written. A Node that an earlier system has registered is older than that by the boot of the
-//     agent, and the Node of this installation is younger by the writing of the image and another boot: minutes on either side, by which the clocks of two
-//     clusters may differ.
+//   - the label ingot.dev/installation, which kubelet sets when it registers and never changes: it names the claim and the attempt. Ages prove nothing: the
+//     tenant's cluster has another clock.
 //
 // A Node that was found to be the Machine's once is known by its uid.
 package nodeidentity

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/input"
@@ -22,8 +22,6 @@ type Claim struct {
 	NodeUID types.UID
 	// SystemUUID is what the agent read from DMI; empty: no agent has told.
 	SystemUUID string
-	// DocumentsAsked is when the agent asked for the documents of this attempt; zero: it is not known, or this has not come.
-	DocumentsAsked time.Time
 	// ByCluster says that the tenant's cluster sets providerIDs itself.
 	ByCluster bool
 }
@@ -33,9 +31,6 @@ func ClaimOf(uid types.UID, s v1alpha1.MachineStatus) Claim {
 	c := Claim{MachineUID: uid, Attempt: s.Attempt, SystemUUID: s.SystemUUID, ByCluster: s.ProviderID == v1alpha1.ProviderIDByCluster}
 	if s.NodeRef != nil {
 		c.NodeUID = s.NodeRef.UID
-	}
-	if s.DocumentsAskedAt != nil {
-		c.DocumentsAsked = s.DocumentsAskedAt.Time
 	}
 	return c
 }
@@ -52,7 +47,8 @@ func (c Claim) ProviderID() string {
 type Node struct {
 	UID                    types.UID
 	ProviderID, SystemUUID string
-	Created                time.Time
+	// Installation is the value of v1alpha1.LabelInstallation; empty: kubelet was not given it.
+	Installation string
 }
 
 // Owner says whose a Node is.
@@ -119,18 +115,22 @@ func ofServer(c Claim, n Node) Finding {
 		return Finding{Unknown, fmt.Sprintf("kubelet has reported the system UUID \"%s\", which identifies no server, and the agent read %s from DMI", input.Line(n.SystemUUID, maxPrinted), c.SystemUUID)}
 	case expected != seen:
 		return Finding{Another, fmt.Sprintf("its system UUID is %s, and the agent read %s from DMI on the server of this Machine: another machine has that name", input.Line(n.SystemUUID, maxPrinted), c.SystemUUID)}
-	case c.DocumentsAsked.IsZero():
-		return Finding{SameServer, "when this installation was begun is not known, so that its Node cannot be told from an earlier one of the same server: delete the Node once that server is off"}
-	case n.Created.Before(c.DocumentsAsked.Truncate(time.Second)): // a Node's time has whole seconds
-		return Finding{EarlierAttempt, fmt.Sprintf("it was created at %s, before the agent asked for the documents of this installation at %s", n.Created.UTC().Format(time.RFC3339), c.DocumentsAsked.UTC().Format(time.RFC3339))}
+	case n.Installation == "":
+		return Finding{SameServer, fmt.Sprintf("it has no label %s, so that it cannot be told from one of an earlier installation of the same server: a join script must give kubelet the labels in INGOT_NODE_LABELS. Delete the Node once that server is off", v1alpha1.LabelInstallation)}
+	case n.Installation != v1alpha1.InstallationLabel(c.MachineUID, c.Attempt):
+		return Finding{EarlierAttempt, fmt.Sprintf("its label %s is \"%s\", and that of this installation is %q", v1alpha1.LabelInstallation, input.Line(n.Installation, maxPrinted), v1alpha1.InstallationLabel(c.MachineUID, c.Attempt))}
 	}
 	return Finding{Owner: ThisAttempt}
 }
 
-// IsOlder reports whether the server with that system UUID registered the Node before that time, and kubelet of no installation of Ingot's did since.
-func IsOlder(n Node, systemUUID string, than time.Time) bool {
-	expected := identity.SystemUUID(systemUUID)
-	return expected != "" && expected == identity.SystemUUID(n.SystemUUID) && !strings.HasPrefix(n.ProviderID, v1alpha1.ProviderIDPrefix) && n.Created.Before(than)
+// NodeOf returns what the Node shows.
+func NodeOf(node *corev1.Node) Node {
+	return Node{UID: node.UID, ProviderID: node.Spec.ProviderID, SystemUUID: node.Status.NodeInfo.SystemUUID, Installation: node.Labels[v1alpha1.LabelInstallation]}
+}
+
+// IsOfMachine reports whether an installation of the Machine of that uid registered the Node.
+func IsOfMachine(n Node, machine types.UID) bool {
+	return IsOf(n.ProviderID, machine) || !strings.HasPrefix(n.ProviderID, v1alpha1.ProviderIDPrefix) && strings.HasPrefix(n.Installation, string(machine)+".")
 }
 
 // IsOf reports whether an installation of the Machine of that uid registered with the providerID.

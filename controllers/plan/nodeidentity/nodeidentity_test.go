@@ -3,17 +3,15 @@ package nodeidentity
 import (
 	"strings"
 	"testing"
-	"time"
 )
 
 const server, other = "4c4c4544-0042-3010-8053-b8c04f334432", "4c4c4544-0042-3010-8053-b8c04f334433"
 
 func TestOwnersOfANode(t *testing.T) {
-	asked := time.Date(2026, 3, 1, 12, 0, 0, 700e6, time.UTC)
-	ours := Claim{MachineUID: "m", Attempt: 2, SystemUUID: server, DocumentsAsked: asked}
+	ours := Claim{MachineUID: "m", Attempt: 2, SystemUUID: server}
 	cluster := ours
 	cluster.ByCluster = true
-	node := Node{UID: "n", SystemUUID: strings.ToUpper(server), Created: asked.Add(3 * time.Minute).Truncate(time.Second)}
+	node := Node{UID: "n", SystemUUID: strings.ToUpper(server), Installation: "m.2"}
 	with := func(change func(*Claim, *Node)) (Claim, Node) {
 		c, n := cluster, node
 		change(&c, &n)
@@ -25,10 +23,11 @@ func TestOwnersOfANode(t *testing.T) {
 		want   Owner
 		says   string
 	}{
-		{"by server and boot", func(*Claim, *Node) {}, ThisAttempt, ""},
+		{"by server and label", func(*Claim, *Node) {}, ThisAttempt, ""},
 		{"whatever the cloud provider calls it", func(_ *Claim, n *Node) { n.ProviderID = "vcluster://m0" }, ThisAttempt, ""},
-		{"in the second of the request", func(_ *Claim, n *Node) { n.Created = asked.Truncate(time.Second) }, ThisAttempt, ""},
-		{"a second before it", func(_ *Claim, n *Node) { n.Created = asked.Truncate(time.Second).Add(-time.Second) }, EarlierAttempt, "before the agent asked"},
+		{"an earlier attempt by its label", func(_ *Claim, n *Node) { n.Installation = "m.1" }, EarlierAttempt, `"m.1"`},
+		{"an earlier Machine of the server", func(_ *Claim, n *Node) { n.Installation = "mm.2" }, EarlierAttempt, "m.2"},
+		{"a label with a line break", func(_ *Claim, n *Node) { n.Installation = "m\n2" }, EarlierAttempt, `"m 2"`},
 		{"another server", func(_ *Claim, n *Node) { n.SystemUUID = other }, Another, other},
 		{"with the bytes in another order", func(_ *Claim, n *Node) { n.SystemUUID = "44454c4c-4200-1030-8053-b8c04f334432" }, Another, "44454c4c"},
 		{"no UUID of kubelet", func(_ *Claim, n *Node) { n.SystemUUID = "" }, Unknown, "identifies no server"},
@@ -37,8 +36,8 @@ func TestOwnersOfANode(t *testing.T) {
 			c.SystemUUID = "03000200-0400-0500-0006-000700080009"
 			n.SystemUUID = c.SystemUUID
 		}, Unknown, "03000200"},
-		{"no time", func(c *Claim, _ *Node) { c.DocumentsAsked = time.Time{} }, SameServer, "is not known"},
-		{"the Node that it is bound to", func(c *Claim, n *Node) { c.NodeUID, c.SystemUUID, n.Created = "n", "", asked.Add(-time.Hour) }, ThisAttempt, ""},
+		{"no label", func(_ *Claim, n *Node) { n.Installation = "" }, SameServer, "INGOT_NODE_LABELS"},
+		{"the Node that it is bound to", func(c *Claim, n *Node) { c.NodeUID, c.SystemUUID, n.Installation = "n", "", "" }, ThisAttempt, ""},
 		{"an installation with a providerID", func(_ *Claim, n *Node) { n.ProviderID = "ingot://m/2" }, ThisAttempt, ""},
 		{"an earlier one", func(_ *Claim, n *Node) { n.ProviderID = "ingot://m/1" }, EarlierAttempt, "ingot://m/2"},
 		{"another Machine's, though bound", func(c *Claim, n *Node) { n.ProviderID, c.NodeUID = "ingot://mm/2", "n" }, Another, "ingot://mm/2"},
@@ -79,20 +78,19 @@ func TestAttemptsInProviderIDs(t *testing.T) {
 	}
 }
 
-func TestANodeThatWasLeftIsOlderThanTheRelease(t *testing.T) {
-	released := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+func TestAnInstallationOfTheMachineRegisteredTheNode(t *testing.T) {
 	for _, c := range []struct {
-		name, uuid string
-		node       Node
-		want       bool
+		name string
+		node Node
+		want bool
 	}{
-		{"it", server, Node{SystemUUID: server, Created: released.Add(-time.Second)}, true},
-		{"made at the release", server, Node{SystemUUID: server, Created: released}, false},
-		{"another server's", server, Node{SystemUUID: other, Created: released.Add(-time.Hour)}, false},
-		{"no UUID", "", Node{Created: released.Add(-time.Hour)}, false},
-		{"one of Ingot's", server, Node{SystemUUID: server, ProviderID: "ingot://b/1", Created: released.Add(-time.Hour)}, false},
+		{"by its label", Node{ProviderID: "vcluster://m0", Installation: "m.7"}, true},
+		{"by its providerID", Node{ProviderID: "ingot://m/7"}, true},
+		{"another Machine's label", Node{Installation: "mm.7"}, false},
+		{"a label beside another Machine's providerID", Node{ProviderID: "ingot://b/1", Installation: "m.7"}, false},
+		{"neither", Node{SystemUUID: server}, false},
 	} {
-		if got := IsOlder(c.node, c.uuid, released); got != c.want {
+		if got := IsOfMachine(c.node, "m"); got != c.want {
 			t.Errorf("%s: %t", c.name, got)
 		}
 	}

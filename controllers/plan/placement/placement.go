@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -25,8 +24,8 @@ const AnnotationLastTenant = "ingot.dev/last-tenant"
 // AnnotationLastTenantClusterUID is the clusterUID of that TenantCluster. It is absent while that is not known.
 const AnnotationLastTenantClusterUID = "ingot.dev/last-tenant-cluster-uid"
 
-// AnnotationLastTenantSince is when that first installation was requested. It is absent where an earlier version wrote the tenant.
-const AnnotationLastTenantSince = "ingot.dev/last-tenant-since"
+// AnnotationLastTenantUID is the uid of that TenantCluster. It is absent where an earlier version wrote the tenant.
+const AnnotationLastTenantUID = "ingot.dev/last-tenant-uid"
 
 // UnknownCluster is no cluster's uid. As the value of AnnotationLastTenantClusterUID it is the same as none.
 const UnknownCluster = "unknown"
@@ -43,8 +42,8 @@ type Request struct {
 	Tenant string
 	// TenantClusterUID identifies the cluster of the TenantCluster. It is empty while that is not known.
 	TenantClusterUID types.UID
-	// TenantCreated is when the object TenantCluster was created. It is zero where that is not known.
-	TenantCreated time.Time
+	// TenantUID is the uid of the object TenantCluster. It is empty where that is not known.
+	TenantUID types.UID
 	// Provider is the NodeProvider. It says whether hosts have HostRecords and which erase is enough between tenants.
 	Provider v1alpha1.NodeProviderSpec
 

@@ -17,7 +17,7 @@ import (
 
 func request() Request {
 	return Request{
-		MachineUID: "machine-1", NodeType: h100s("h100").Spec, Tenant: "research/research", TenantClusterUID: "cluster-1",
+		MachineUID: "machine-1", NodeType: h100s("h100").Spec, Tenant: "research/research", TenantClusterUID: "cluster-1", TenantUID: "object-1",
 		Provider: v1alpha1.NodeProviderSpec{HostNamespace: "metal", Redfish: &v1alpha1.RedfishProvider{}},
 	}
 }
@@ -135,32 +135,29 @@ func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
 		{"a host of a TenantCluster of that name that was another cluster is passed over", func(_ *Request, f *HostFacts) {
 			f.Record.Status.LastTenant, f.Record.Status.LastTenantClusterUID = "research/research", "cluster-0"
 		}, OtherTenant, "then cluster cluster-0, now cluster-1"},
-		{"a host whose record says no cluster is passed over where nobody knows when that was", func(_ *Request, f *HostFacts) {
+		{"a host whose record says no cluster is passed over where nobody knows which TenantCluster that was", func(_ *Request, f *HostFacts) {
 			f.Record.Status.LastTenant = "research/research"
 		}, ClusterUnknown, "cluster is not known (then unknown, now cluster-1)"},
-		{"a host of an earlier version goes back to its TenantCluster", func(r *Request, f *HostFacts) {
-			f.Record.Status.LastTenant, f.Record.Status.LastTenantSince, r.TenantCreated = "research/research", at(upgrade), upgrade.Add(-time.Hour)
+		{"a host goes back to its TenantCluster where no cluster is known", func(r *Request, f *HostFacts) {
+			f.Record.Status.LastTenant, f.Record.Status.LastTenantUID, r.TenantClusterUID = "research/research", "object-1", ""
 		}, Chosen, ""},
 		{"a host goes back to its TenantCluster where the cluster is not known now", func(r *Request, f *HostFacts) {
 			f.Record.Status.LastTenant, f.Record.Status.LastTenantClusterUID, r.TenantClusterUID = "research/research", "cluster-1", ""
-			f.Record.Status.LastTenantSince, r.TenantCreated = at(upgrade), upgrade.Add(-time.Hour)
+			f.Record.Status.LastTenantUID = "object-1"
 		}, Chosen, ""},
-		{"a host of an earlier version is passed over by a younger TenantCluster of that name", func(r *Request, f *HostFacts) {
-			f.Record.Status.LastTenant, f.Record.Status.LastTenantSince, r.TenantCreated = "research/research", at(upgrade), upgrade.Add(time.Hour)
+		{"a host is passed over by another TenantCluster of that name", func(_ *Request, f *HostFacts) {
+			f.Record.Status.LastTenant, f.Record.Status.LastTenantUID = "research/research", "object-0"
 		}, ClusterUnknown, "cluster is not known"},
-		{"an erase after the TenantCluster was made again does not make it the tenant that had the disks", func(r *Request, f *HostFacts) {
-			f.Record.Status.LastTenant, f.Record.Status.LastTenantSince, r.TenantCreated = "research/research", at(upgrade), upgrade.Add(time.Hour)
-			f.Record.Status.Erased = &v1alpha1.EraseProof{Mode: v1alpha1.EraseMetadata, At: *at(upgrade.Add(2 * time.Hour))}
+		{"a metadata erase is not enough for another TenantCluster of that name", func(_ *Request, f *HostFacts) {
+			f.Record.Status.LastTenant, f.Record.Status.LastTenantUID = "research/research", "object-0"
+			f.Record.Status.Erased = &v1alpha1.EraseProof{Mode: v1alpha1.EraseMetadata}
 		}, ClusterUnknown, "only this erase since: Metadata"},
-		{"a TenantCluster that was created within the second of the installation is not known to be older", func(r *Request, f *HostFacts) {
-			f.Record.Status.LastTenant, f.Record.Status.LastTenantSince, r.TenantCreated = "research/research", at(upgrade.Add(time.Second/2)), upgrade
+		{"where the uid of the TenantCluster is not known, the host is passed over", func(r *Request, f *HostFacts) {
+			f.Record.Status.LastTenant, r.TenantUID = "research/research", ""
 		}, ClusterUnknown, ""},
-		{"where nobody knows when the tenant created the TenantCluster, the host is passed over", func(_ *Request, f *HostFacts) {
-			f.Record.Status.LastTenant, f.Record.Status.LastTenantSince = "research/research", at(upgrade)
-		}, ClusterUnknown, ""},
-		{"two known clusters differ whatever the times are", func(r *Request, f *HostFacts) {
+		{"two known clusters differ although the TenantCluster is the same", func(_ *Request, f *HostFacts) {
 			f.Record.Status.LastTenant, f.Record.Status.LastTenantClusterUID = "research/research", "cluster-0"
-			f.Record.Status.LastTenantSince, r.TenantCreated = at(upgrade), upgrade.Add(-time.Hour)
+			f.Record.Status.LastTenantUID = "object-1"
 		}, OtherTenant, "then cluster cluster-0"},
 		{"a host of another TenantCluster that says it is the same cluster is passed over", func(_ *Request, f *HostFacts) {
 			f.Record.Status.LastTenant, f.Record.Status.LastTenantClusterUID = "other/other", "cluster-1"
@@ -172,11 +169,6 @@ func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
 			asMetal3(r, f)
 			f.Host.Annotations[AnnotationLastTenant], f.Host.Annotations[AnnotationLastTenantClusterUID] = "research/research", "cluster-1"
 		}, Chosen, ""},
-		{"a metal3 host that an earlier version claimed for the tenant is chosen", func(r *Request, f *HostFacts) {
-			asMetal3(r, f)
-			f.Host.Annotations[AnnotationLastTenant] = "research/research"
-			f.Host.Status.OperationHistory.Provision.Start, r.TenantCreated = metav1.NewTime(upgrade), upgrade.Add(-time.Hour)
-		}, Chosen, ""},
 		{"a metal3 host of another cluster of that name is passed over", func(r *Request, f *HostFacts) {
 			asMetal3(r, f)
 			f.Host.Annotations[AnnotationLastTenant], f.Host.Annotations[AnnotationLastTenantClusterUID] = "research/research", "cluster-0"
@@ -184,27 +176,15 @@ func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
 		{"a metal3 host whose cluster was unknown goes back to its TenantCluster", func(r *Request, f *HostFacts) {
 			asMetal3(r, f)
 			f.Host.Annotations[AnnotationLastTenant], f.Host.Annotations[AnnotationLastTenantClusterUID], r.TenantClusterUID = "research/research", UnknownCluster, ""
-			f.Host.Status.OperationHistory.Provision.Start, r.TenantCreated = metav1.NewTime(upgrade), upgrade.Add(-time.Hour)
+			f.Host.Annotations[AnnotationLastTenantUID] = "object-1"
 		}, Chosen, ""},
-		{"a metal3 host whose cluster was unknown is passed over by a younger TenantCluster", func(r *Request, f *HostFacts) {
+		{"a metal3 host whose cluster was unknown is passed over by another TenantCluster of that name", func(r *Request, f *HostFacts) {
 			asMetal3(r, f)
-			f.Host.Annotations[AnnotationLastTenant], r.TenantCreated = "research/research", upgrade.Add(time.Hour)
-			f.Host.Status.OperationHistory.Provision.Start = metav1.NewTime(upgrade)
+			f.Host.Annotations[AnnotationLastTenant], f.Host.Annotations[AnnotationLastTenantUID] = "research/research", "object-0"
 		}, ClusterUnknown, "remove its annotation ingot.dev/last-tenant"},
-		{"a metal3 host that the tenant claimed while its cluster was unknown goes back to it", func(r *Request, f *HostFacts) {
+		{"a metal3 host that an earlier version claimed is passed over", func(r *Request, f *HostFacts) {
 			asMetal3(r, f)
-			f.Host.Annotations[AnnotationLastTenant], f.Host.Annotations[AnnotationLastTenantSince] = "research/research", upgrade.Format(time.RFC3339)
-			r.TenantCreated = upgrade.Add(-time.Hour)
-		}, Chosen, ""},
-		{"a metal3 host from a backup without its status is passed over, because nobody knows when the tenant had it", func(r *Request, f *HostFacts) {
-			asMetal3(r, f)
-			f.Host.Annotations[AnnotationLastTenant], f.Host.CreationTimestamp = "research/research", metav1.NewTime(upgrade)
-			r.TenantCreated = upgrade.Add(-time.Hour)
-		}, ClusterUnknown, ""},
-		{"a metal3 host that was claimed before the TenantCluster was made again is passed over, although it was provisioned after that", func(r *Request, f *HostFacts) {
-			asMetal3(r, f)
-			f.Host.Annotations[AnnotationLastTenant], f.Host.Annotations[AnnotationLastTenantSince] = "research/research", upgrade.Format(time.RFC3339)
-			f.Host.Status.OperationHistory.Provision.Start, r.TenantCreated = metav1.NewTime(upgrade.Add(2*time.Hour)), upgrade.Add(time.Hour)
+			f.Host.Annotations[AnnotationLastTenant] = "research/research"
 		}, ClusterUnknown, ""},
 		{"another tenant's host without an erase is passed over", func(_ *Request, f *HostFacts) { f.Record.Status.LastTenant = "other/other" }, OtherTenant, "other/other"},
 		{"another tenant's host is chosen after a full erase", func(_ *Request, f *HostFacts) {

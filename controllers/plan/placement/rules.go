@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
@@ -277,8 +276,8 @@ func checkLastTenant(r Request, f HostFacts) Evaluation {
 	case last.isOtherCluster(r):
 		return rejectIf(true, OtherTenant, "was tenant %s's (then cluster %s, now %s) and had only this erase since: %s; %s", last.name, last.cluster, r.TenantClusterUID, erased, advice)
 	}
-	return rejectIf(true, ClusterUnknown, "was used by a TenantCluster %s whose cluster is not known (then %s, now %s), and this TenantCluster is not known to be older than "+
-		"that use; it had only this erase since: %s; %s", last.name, cmp.Or(last.cluster, UnknownCluster), cmp.Or(r.TenantClusterUID, UnknownCluster), erased, advice)
+	return rejectIf(true, ClusterUnknown, "was used by a TenantCluster %s whose cluster is not known (then %s, now %s), and this TenantCluster is not known to be the same; "+
+		"it had only this erase since: %s; %s", last.name, cmp.Or(last.cluster, UnknownCluster), cmp.Or(r.TenantClusterUID, UnknownCluster), erased, advice)
 }
 
 // eraseAdvice says what makes a host fit for another tenant whose last erase is given.
@@ -315,8 +314,8 @@ type lastTenant struct {
 	name string
 	// cluster is empty where it was never known.
 	cluster types.UID
-	// since is when its installation was begun. It is zero where nobody knows.
-	since time.Time
+	// uid is that of the TenantCluster. It is empty where nobody knows.
+	uid types.UID
 }
 
 func lastTenantOf(f HostFacts) lastTenant {
@@ -324,23 +323,15 @@ func lastTenantOf(f HostFacts) lastTenant {
 		return lastTenantByAnnotations(f.Host)
 	}
 	status := f.Record.Status
-	last := lastTenant{name: status.LastTenant, cluster: status.LastTenantClusterUID}
-	if status.LastTenantSince != nil {
-		last.since = status.LastTenantSince.Time
-	}
-	return last
+	return lastTenant{name: status.LastTenant, cluster: status.LastTenantClusterUID, uid: status.LastTenantUID}
 }
 
-// lastTenantByAnnotations returns the last tenant of a metal3 host. Where an earlier version claimed it, which did not write when, the baremetal-operator
-// says when it provisioned the host last.
+// lastTenantByAnnotations returns the last tenant of a metal3 host.
 func lastTenantByAnnotations(host *metal3.BareMetalHost) lastTenant {
-	last := lastTenant{name: host.Annotations[AnnotationLastTenant], cluster: types.UID(host.Annotations[AnnotationLastTenantClusterUID])}
+	a := host.Annotations
+	last := lastTenant{name: a[AnnotationLastTenant], cluster: types.UID(a[AnnotationLastTenantClusterUID]), uid: types.UID(a[AnnotationLastTenantUID])}
 	if last.cluster == UnknownCluster {
 		last.cluster = ""
-	}
-	var err error
-	if last.since, err = time.Parse(time.RFC3339, host.Annotations[AnnotationLastTenantSince]); err != nil {
-		last.since = host.Status.OperationHistory.Provision.Start.Time
 	}
 	return last
 }
@@ -356,14 +347,13 @@ func NeedsClusterUID(host *metal3.BareMetalHost, tenant string, cluster types.UI
 // proves nothing, because the tenant's own API server tells it. Without the uid: a TenantCluster is deleted, another team makes one of its name, and
 // its cluster gets the disks with the data of the first one.
 //
-// Where one of the uids was never known, as in a record of an earlier version or where the kubeconfig may not read it, the name decides if the
-// TenantCluster is older than the installation: then it is the one that made it. Without it: after an upgrade no used host is free any more. A younger
-// one, also one that was made again from a backup, may be another team's. The API server tells the time of a creation in whole seconds.
+// Where the kubeconfig may not read one of the uids, the uid of the TenantCluster itself decides. Without it: no host that such a tenant has used is free for it
+// any more. One that was made again, also from a backup, may be another team's. Its age proves nothing: a clock may have been wrong.
 func (t lastTenant) isSame(r Request) bool {
 	if t.name != r.Tenant || t.isOtherCluster(r) {
 		return false
 	}
-	return t.isKnown(r) || !r.TenantCreated.IsZero() && !t.since.Before(r.TenantCreated.Add(time.Second))
+	return t.isKnown(r) || r.TenantUID != "" && t.uid == r.TenantUID
 }
 
 // isKnown reports whether both clusters are known.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 // Prefix begins the names of the checks that probes make: probe/nvidia.com/gpu.
@@ -49,8 +50,8 @@ func (r Run) isOver() bool { return r.Phase == corev1.PodSucceeded || r.Phase ==
 
 // Input is everything that a Decision depends on.
 type Input struct {
-	// Now is the time of the decision.
-	Now time.Time
+	// Clock is the time of the decision.
+	watched.Clock
 	// Spec is validation.probe; nil: there is no probe.
 	Spec *v1alpha1.ProbeSpec
 	// Expectation of the node.
@@ -195,7 +196,7 @@ func hasEnded(in Input, t Target) bool {
 }
 
 // isOverdue reports whether the pod has had its time. A pod that nobody schedules, because another scheduler or a quota is in the way, ends only so.
-func isOverdue(in Input) bool { return in.Now.Sub(in.Run.Created) >= Timeout(*in.Spec) }
+func isOverdue(in Input) bool { return in.Ago(in.Run.Created) >= Timeout(*in.Spec) }
 
 // Timeout returns the time-out of one pod.
 func Timeout(s v1alpha1.ProbeSpec) time.Duration {
@@ -217,7 +218,7 @@ func checksOf(in Input, t Target) []v1alpha1.Check {
 			out, failed = append(out, c), failed || c.Result == v1alpha1.CheckFail
 		}
 	}
-	if failed && (in.Previous.ProbedAt == nil || in.Now.Sub(in.Previous.ProbedAt.Time) >= RetryInterval) {
+	if failed && (in.Previous.ProbedAt == nil || in.Ago(in.Previous.ProbedAt.Time) >= RetryInterval) {
 		return nil
 	}
 	return out

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 var start = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
@@ -24,7 +25,7 @@ const (
 // ready is a node that passes every other check and promises two GPUs and a NIC.
 func ready(kind v1alpha1.ProbeKind) Input {
 	return Input{
-		Now: start, Spec: &v1alpha1.ProbeSpec{Kind: kind, Image: "cuda"}, BootID: boot, IsReady: true,
+		Clock: watched.Clock{Now: start}, Spec: &v1alpha1.ProbeSpec{Kind: kind, Image: "cuda"}, BootID: boot, IsReady: true,
 		Expectation: v1alpha1.NodeExpectation{Resources: []v1alpha1.ExpectedResource{
 			{Name: "hugepages-1Gi", Quantity: resource.MustParse("1Gi")}, {Name: gpu, Quantity: resource.MustParse("2")}, {Name: hca, Quantity: resource.MustParse("1")},
 		}},

@@ -44,8 +44,10 @@ func OwnerOf(r *v1alpha1.HostRecord, operation hardware.Operation) string {
 // lastServed returns when the work was last begun for the tenant that the host had then.
 func lastServed(r *v1alpha1.HostRecord, operation hardware.Operation) (Entry, bool) {
 	switch {
-	case operation == hardware.OpInstall && r.Status.LastTenantSince != nil:
-		return Entry{Host: r.Name, Owner: r.Status.LastTenant, State: Served, Since: r.Status.LastTenantSince.Time}, true
+	case operation == hardware.OpInstall && r.Status.Wanted != nil && r.Status.Wanted.Operation == string(operation):
+		return Entry{Host: r.Name, Owner: r.Status.LastTenant, State: Served, Since: r.Status.Wanted.Since.Time}, true
+	case operation == hardware.OpInstall && r.Status.Installed != nil:
+		return Entry{Host: r.Name, Owner: r.Status.LastTenant, State: Served, Since: r.Status.Installed.At.Time}, true
 	case operation == hardware.OpErase && r.Status.Erased != nil:
 		return Entry{Host: r.Name, Owner: r.Status.Erased.Tenant, State: Served, Since: r.Status.Erased.At.Time}, true
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 // Machine is the part of a Machine that the decision depends on.
@@ -33,7 +34,8 @@ type Machine struct {
 
 // Facts are what the namespace has.
 type Facts struct {
-	Now time.Time
+	// Clock is the time of the decision.
+	watched.Clock
 	// Namespace is that of the NodeQuota.
 	Namespace string
 	// Spec, Reservations and MachinesResourceVersion are those of the NodeQuota, as it was read before it is written.
@@ -47,9 +49,9 @@ type Facts struct {
 }
 
 // FactsOf returns the facts of a NodeQuota without the Machines.
-func FactsOf(now time.Time, quota *v1alpha1.NodeQuota) Facts {
+func FactsOf(clock watched.Clock, quota *v1alpha1.NodeQuota) Facts {
 	return Facts{
-		Now: now, Namespace: quota.Namespace, Spec: quota.Spec,
+		Clock: clock, Namespace: quota.Namespace, Spec: quota.Spec,
 		Reservations: quota.Status.Reservations, MachinesResourceVersion: quota.Status.MachinesResourceVersion,
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 // guards are what protects the limit: true where one is left out.
@@ -186,14 +187,14 @@ func (w *world) claim(mgr *manager, name string) {
 func (w *world) decide(mgr *manager) {
 	if mgr.decision != nil {
 		if w.quota() == mgr.basis || w.noLock {
-			q := quotaAfter(FactsOf(w.now, w.quota()), *mgr.decision)
+			q := quotaAfter(FactsOf(watched.Clock{Now: w.now}, w.quota()), *mgr.decision)
 			w.writeQuota(q)
 		}
 		mgr.decision = nil
 		return
 	}
 	mgr.basis = mgr.quota
-	f := FactsOf(w.now, mgr.basis)
+	f := FactsOf(watched.Clock{Now: w.now}, mgr.basis)
 	f.Machines = w.facts(mgr, sorted(mgr.machines))
 	if w.noFence {
 		f.MachinesResourceVersion = "0"
@@ -210,10 +211,10 @@ func (w *world) decide(mgr *manager) {
 	}
 	if w.noTimeout {
 		for i := range f.Reservations {
-			f.Reservations[i].At = metav1.Time{}
+			f.Reservations[i].At = metav1.Unix(1, 0)
 		}
 		for i := range f.Machines {
-			f.Machines[i].Since = time.Time{}
+			f.Machines[i].Since = time.Unix(1, 0)
 		}
 	}
 	if w.noSecondCount {

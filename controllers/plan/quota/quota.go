@@ -59,7 +59,7 @@ func (f Facts) Ending() []v1alpha1.QuotaReservation {
 
 // hasGivenUp reports whether a Machine without a host has made no use of its reservation for long.
 func (f Facts) hasGivenUp(r v1alpha1.QuotaReservation, m Machine) bool {
-	return !m.MayHaveHost && !m.IsInLine && f.Now.Sub(r.At.Time) >= ReservationTimeout && f.Now.Sub(m.Since) >= ReservationTimeout
+	return !m.MayHaveHost && !m.IsInLine && f.Ago(r.At.Time) >= ReservationTimeout && f.Ago(m.Since) >= ReservationTimeout
 }
 
 // Decide gives a place to every Machine in line for which there is room, the oldest first. The facts must be current. A reservation that ends because its

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 var now = time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
@@ -40,7 +41,7 @@ func claiming(m *Machine) { m.MayHaveHost = true }
 
 // factsWith returns the facts of a namespace with the limits, in which those Machines had their places reserved an hour ago.
 func factsWith(machines []Machine, reserved ...string) Facts {
-	f := Facts{Now: now, Namespace: "research", Spec: limits, Machines: machines, MachinesResourceVersion: "100"}
+	f := Facts{Clock: watched.Clock{Now: now}, Namespace: "research", Spec: limits, Machines: machines, MachinesResourceVersion: "100"}
 	for _, uid := range reserved {
 		f.Reservations = append(f.Reservations, v1alpha1.QuotaReservation{Machine: uid, UID: uid, At: metav1.NewTime(now.Add(-time.Hour))})
 	}
@@ -204,7 +205,7 @@ func TestRoomIsWhatEveryLimitLeaves(t *testing.T) {
 func TestWhatWaitsGoesOnOldestFirstAndNeverBeyondALimit(t *testing.T) {
 	for seed := range uint64(1000) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		f := Facts{Now: now, Namespace: "research", IsLive: true}
+		f := Facts{Clock: watched.Clock{Now: now}, Namespace: "research", IsLive: true}
 		for i := range 12 {
 			f.Machines = append(f.Machines, aged(i, []string{"h100", "a100"}[rng.IntN(2)], []int32{4, 8}[rng.IntN(2)], asks))
 		}
@@ -242,7 +243,7 @@ func TestWhatWaitsGoesOnOldestFirstAndNeverBeyondALimit(t *testing.T) {
 
 // TestOneDecisionIsAboutAllMachinesThatAsk has more than a status may reserve places for.
 func TestOneDecisionIsAboutAllMachinesThatAsk(t *testing.T) {
-	f := Facts{Now: now, IsLive: true}
+	f := Facts{Clock: watched.Clock{Now: now}, IsLive: true}
 	for i := range 3000 {
 		f.Machines = append(f.Machines, aged(i, "h100", 8, asks))
 	}

@@ -9,12 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 // fleet returns a rollout in the middle: a third has moved, up to 499 Machines are in progress, the others wait, in pools of a thousand.
 func fleet(size int) Facts {
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	f := Facts{Now: now, Rollout: Rollout{Name: "r-1", From: rendered("old"), To: rendered("new")}, Policy: NewPolicy(nil), Pools: map[types.NamespacedName]Pool{}}
+	f := Facts{Clock: watched.Clock{Now: now}, Rollout: Rollout{Name: "r-1", From: rendered("old"), To: rendered("new")}, Policy: NewPolicy(nil), Pools: map[types.NamespacedName]Pool{}}
 	for i := range size {
 		pool := types.NamespacedName{Namespace: "tenant", Name: fmt.Sprintf("pool-%03d", i/1000)}
 		f.Pools[pool] = Pool{}

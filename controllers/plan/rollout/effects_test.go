@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 // startRequest is a request to start a Machine that may still be on its way.
@@ -22,7 +23,7 @@ func (f *startRequest) canSucceed() bool { return f.machine.rv == f.rv && !f.mac
 
 // facts returns the facts that the caches of the manager show.
 func (w *world) facts(r *rollout, observed record) Facts {
-	f := Facts{Now: w.now, Rollout: observed.Rollout, Policy: w.policy, Pools: w.pools}
+	f := Facts{Clock: watched.Clock{Now: w.now}, Rollout: observed.Rollout, Policy: w.policy, Pools: w.pools}
 	f.Rollout.Status, f.Machines = *observed.Status.DeepCopy(), make([]Machine, 0, len(w.machines))
 	f.Rollout.ToStable = r.To == w.stable
 	for _, other := range w.rollouts {

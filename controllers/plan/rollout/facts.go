@@ -12,12 +12,13 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/plan/event"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 // Facts are everything that a Decision depends on.
 type Facts struct {
-	// Now is the time of the decision.
-	Now time.Time
+	// Clock is the time of the decision.
+	watched.Clock
 	// Rollout is the Rollout whose next step is decided.
 	Rollout Rollout
 	// Previous is the newest of the older Rollouts of the NodeType; nil if there is none.
@@ -228,12 +229,12 @@ func DesiredRevision(m *v1alpha1.Machine, target v1alpha1.RenderedRevision) v1al
 
 // NewMachine returns what the planner of the Rollout with that name and target needs to know of a Machine. It leaves
 // BlockedBy and Cluster empty.
-func NewMachine(rollout string, target v1alpha1.RenderedRevision, m *v1alpha1.Machine, now time.Time) Machine {
+func NewMachine(rollout string, target v1alpha1.RenderedRevision, m *v1alpha1.Machine, clock watched.Clock) Machine {
 	out := Machine{
 		Namespace: m.Namespace, Name: m.Name, Labeled: m.Labels[v1alpha1.LabelRollout] == rollout,
 		Desired: DesiredRevision(m, target), Installed: m.Status.Installed(), Phase: m.Status.Phase,
 		Deleting: m.DeletionTimestamp != nil, Claimed: m.Status.HostRef != nil,
-		FailureReason: failureReason(m, now), WaitingFor: m.Status.WaitingFor,
+		FailureReason: failureReason(m, clock), WaitingFor: m.Status.WaitingFor,
 	}
 	if pool := v1alpha1.NodePoolOf(m); pool != "" {
 		out.Pool = types.NamespacedName{Namespace: m.Namespace, Name: pool}
@@ -263,13 +264,19 @@ var permanentReasons = map[string]bool{
 // failureReason returns the reason of the Machine's condition Ready if a person must act: the reason is permanent, or the
 // phase is past its deadline. It is empty while the Machine is Ready or still in time, and while its status is about an
 // earlier generation, because a roll may repair what failed then.
-func failureReason(m *v1alpha1.Machine, now time.Time) string {
+func failureReason(m *v1alpha1.Machine, clock watched.Clock) string {
 	ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil || ready.Status == metav1.ConditionTrue || m.Status.ObservedGeneration < m.Generation {
 		return ""
 	}
-	if permanentReasons[ready.Reason] || m.Status.Deadline != nil && now.After(m.Status.Deadline.Time) {
+	if permanentReasons[ready.Reason] || isOverdue(m, clock) {
 		return ready.Reason
 	}
 	return ""
+}
+
+// isOverdue reports whether the phase is past its deadline.
+func isOverdue(m *v1alpha1.Machine, clock watched.Clock) bool {
+	d := m.Status.Deadline
+	return d != nil && clock.IsOver(m.Status.PhaseStart(m.CreationTimestamp.Time), d.Time)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -38,7 +39,7 @@ func TestAFailureIsWhatDoesNotMendItself(t *testing.T) {
 		{"Ready", v1alpha1.MachineStatus{ObservedGeneration: 2, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}}, ""},
 	} {
 		m := v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: c.status}
-		if got := failureReason(&m, noon); got != c.want {
+		if got := failureReason(&m, watched.Clock{Now: noon}); got != c.want {
 			t.Errorf("%s: %q, want %q", c.about, got, c.want)
 		}
 	}
@@ -49,15 +50,15 @@ func TestTheseReasonsAreFailuresBeforeTheDeadline(t *testing.T) {
 		"HostLost", "NodeConflict", "DrainTimedOut", "ProvisioningTimedOut", "JoinTimedOut", "ValidationTimedOut", "PowerOnIgnored", "PowerOffIgnored", "NoBootRequest",
 		"AgentMissing", "AgentSilent", "BootLoop", "DigestMismatch", "ImageInvalid", "NoRootDevice", "DiskError", "DeadlineExceeded", "HardwareDiffers", "RootDiskDiffers",
 	} {
-		if got := failureReason(&v1alpha1.Machine{Status: v1alpha1.MachineStatus{Conditions: notReady(reason)}}, noon); got != reason {
+		if got := failureReason(&v1alpha1.Machine{Status: v1alpha1.MachineStatus{Conditions: notReady(reason)}}, watched.Clock{Now: noon}); got != reason {
 			t.Errorf("%s: %q", reason, got)
 		}
 	}
 	ready := []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHostLost}}
-	if got := failureReason(&v1alpha1.Machine{Status: v1alpha1.MachineStatus{Conditions: ready}}, noon); got != "" {
+	if got := failureReason(&v1alpha1.Machine{Status: v1alpha1.MachineStatus{Conditions: ready}}, watched.Clock{Now: noon}); got != "" {
 		t.Errorf("Ready with the reason of a failure: %q", got)
 	}
-	if got := failureReason(&v1alpha1.Machine{Status: v1alpha1.MachineStatus{Conditions: notReady(v1alpha1.ReasonChecksFailed)}}, noon); got != "" {
+	if got := failureReason(&v1alpha1.Machine{Status: v1alpha1.MachineStatus{Conditions: notReady(v1alpha1.ReasonChecksFailed)}}, watched.Clock{Now: noon}); got != "" {
 		t.Errorf("a phase without a deadline: %q", got)
 	}
 }
@@ -131,22 +132,22 @@ func TestAMachineBelongsToThePoolThatMadeIt(t *testing.T) {
 		Namespace: "research", Name: "training-1", Pool: types.NamespacedName{Namespace: "research", Name: "training"}, Labeled: true,
 		Desired: rendered("b"), Installed: rendered("a"), Phase: v1alpha1.MachineReady, Ready: true, ReadySince: noon, Claimed: true,
 	}
-	if got := NewMachine("r-1", rendered("c/1"), &m, noon); got != want {
+	if got := NewMachine("r-1", rendered("c/1"), &m, watched.Clock{Now: noon}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	m.Labels, m.OwnerReferences = map[string]string{v1alpha1.LabelRollout: "r-0", v1alpha1.LabelNodePool: "training"}, nil
-	if got := NewMachine("r-1", rendered("c/1"), &m, noon); got.Labeled || got.Pool.Name != "" {
+	if got := NewMachine("r-1", rendered("c/1"), &m, watched.Clock{Now: noon}); got.Labeled || got.Pool.Name != "" {
 		t.Errorf("made by hand, marked by another: %+v", got)
 	}
 	m.OwnerReferences = []metav1.OwnerReference{{Kind: "Fleet", Name: "training", Controller: &owned}}
 	m.DeletionTimestamp, m.Status.HostRef, m.Status.Conditions = &since, nil, notReady(v1alpha1.ReasonHostLost)
 	m.Status.WaitingFor = "a host"
-	got := NewMachine("r-1", rendered("c/1"), &m, noon)
+	got := NewMachine("r-1", rendered("c/1"), &m, watched.Clock{Now: noon})
 	if !got.Deleting || got.Claimed || got.Ready || !got.ReadySince.IsZero() || got.Pool.Name != "" || got.FailureReason != v1alpha1.ReasonHostLost || got.WaitingFor != "a host" {
 		t.Errorf("made by something else, being deleted: %+v", got)
 	}
 	m.Status.Conditions = nil
-	if got := NewMachine("r-1", rendered("c/1"), &m, noon); got.Ready || got.FailureReason != "" {
+	if got := NewMachine("r-1", rendered("c/1"), &m, watched.Clock{Now: noon}); got.Ready || got.FailureReason != "" {
 		t.Errorf("without conditions: %+v", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 // guards are the questions that the safety of a rollout depends on, each in one place. They are fields of a struct so that a test
@@ -106,7 +107,7 @@ type guards struct {
 	//
 	// Without it, the canary is over as soon as it is Ready: a is Ready at 12:00, and its GPU driver crashes at 12:05 under load. Between the two, b and c
 	// have been drained and are installed with the same driver. With a bake time of 10 minutes only a is lost.
-	isBaked func(since, now time.Time, bake time.Duration) bool
+	isBaked func(clock watched.Clock, since time.Time, bake time.Duration) bool
 	// isLost reports whether the Machine of the canary, nil if it is deleted, stays named in the canary where no other can take its place.
 	//
 	// Without it: v2 does not boot on a, the only Machine, which is the canary. Before its deadline a person deletes a, and its pool makes b, which has no
@@ -233,7 +234,9 @@ func inheritedNames(previous *PreviousRollout) []string {
 	return previous.InProgress
 }
 
-func isBaked(since, now time.Time, bake time.Duration) bool { return !now.Before(since.Add(bake)) }
+func isBaked(clock watched.Clock, since time.Time, bake time.Duration) bool {
+	return clock.Left(since, bake) == 0
+}
 
 // isInStage implements the guard of that name. The lists of the status as read belong together: a Machine in its inProgress was
 // added in the stage that its canary shows.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 	"github.com/ingot-dev/ingot/test/require"
 )
 
@@ -38,7 +39,7 @@ var mutations = []struct {
 	{"a Machine is started before the status counts what is in use there", func(g *guards) { g.isUseRecorded = func(*planner, *Machine) bool { return true } }, "use:"},
 	{"what was in use is forgotten with its claims", func(g *guards) { g.mustKeepUse = (*planner).hasHeldDevices }, "devices:"},
 	{"any Machine may start beside the canary", func(g *guards) { g.isInStage = func(*planner, *Machine) bool { return true } }, "canary:"},
-	{"the canary need not bake", func(g *guards) { g.isBaked = func(time.Time, time.Time, time.Duration) bool { return true } }, "bake:"},
+	{"the canary need not bake", func(g *guards) { g.isBaked = func(watched.Clock, time.Time, time.Duration) bool { return true } }, "bake:"},
 	{"nothing stops the rollout", func(g *guards) { g.stopReason = func(*planner) string { return "" } }, "failures:"},
 	{"Machines are started in every phase", func(g *guards) { g.canStartMachines = func(*Rollout, v1alpha1.RolloutPhase) bool { return true } }, "phase:"},
 	// Two Rollouts move the same Machine to and fro.

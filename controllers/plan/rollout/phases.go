@@ -223,9 +223,9 @@ func (p *planner) updateBakeTime() {
 		p.addHistory(fmt.Sprintf("the canary is Ready and bakes for %s", durationText(p.facts.Policy.Bake)))
 	}
 	p.status.BakedSince = &at
-	if p.guards.isBaked(since, p.facts.Now, p.facts.Policy.Bake) {
+	if p.guards.isBaked(p.facts.Clock, since, p.facts.Policy.Bake) {
 		p.status.Canary = nil
 	} else {
-		p.requeueAfter(since.Add(p.facts.Policy.Bake).Sub(p.facts.Now))
+		p.requeueAfter(p.facts.Left(since, p.facts.Policy.Bake))
 	}
 }

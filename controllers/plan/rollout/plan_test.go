@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 // rendered parses revision or revision/rendering.
@@ -29,7 +30,7 @@ func serving(name, revision string) Machine {
 }
 
 func factsOf(status v1alpha1.RolloutStatus, machines ...Machine) Facts {
-	return Facts{Now: noon, Policy: NewPolicy(nil), Machines: machines, Rollout: Rollout{Name: "new-1", From: rendered("old"), To: rendered("new"), Status: status}}
+	return Facts{Clock: watched.Clock{Now: noon}, Policy: NewPolicy(nil), Machines: machines, Rollout: Rollout{Name: "new-1", From: rendered("old"), To: rendered("new"), Status: status}}
 }
 
 func message(d Decision) string {

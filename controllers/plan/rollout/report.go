@@ -97,7 +97,7 @@ func (p *planner) readyMessage() string {
 		return p.progressText() + "; no further one is started while spec.paused is true"
 	case v1alpha1.RolloutCanary:
 		if p.status.BakedSince != nil {
-			return "the canary bakes until " + p.status.BakedSince.Add(p.facts.Policy.Bake).UTC().Format(time.RFC3339)
+			return "the canary bakes until " + p.facts.Now.Add(p.facts.Left(p.status.BakedSince.Time, p.facts.Policy.Bake)).UTC().Format(time.RFC3339)
 		}
 		return p.canaryText() + p.blockedByText()
 	default:

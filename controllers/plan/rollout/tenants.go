@@ -15,6 +15,7 @@ import (
 	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 const (
@@ -75,7 +76,7 @@ func NewElsewhere(name, nodeType string, rollouts []v1alpha1.Rollout, machines m
 			if m == nil || m.DeletionTimestamp != nil {
 				continue
 			}
-			observed := NewMachine(r.Name, r.Spec.Target(), m, time.Time{})
+			observed := NewMachine(r.Name, r.Spec.Target(), m, watched.Clock{})
 			before, isKnown := yields[key.machine]
 			yields[key.machine] = r.Name > name && !isUnavailable(&observed) && (before || !isKnown)
 			use.Devices = max(use.Devices, found[key].Devices)

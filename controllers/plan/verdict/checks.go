@@ -117,14 +117,9 @@ func readyCondition(node *corev1.Node) corev1.NodeCondition {
 	return corev1.NodeCondition{Status: corev1.ConditionUnknown, Message: "kubelet has not reported"}
 }
 
-// NodeIdentity is what tells whose the Node is.
-func NodeIdentity(node *corev1.Node) nodeidentity.Node {
-	return nodeidentity.Node{UID: node.UID, ProviderID: node.Spec.ProviderID, SystemUUID: node.Status.NodeInfo.SystemUUID, Created: node.CreationTimestamp.Time}
-}
-
 // checkProviderID compares the providerID. One that the tenant's cluster sets says nothing, and the Node is known by more than that.
 func checkProviderID(in Input) []v1alpha1.Check {
-	claim, node := in.Identity.Claim, NodeIdentity(in.Node)
+	claim, node := in.Identity.Claim, nodeidentity.NodeOf(in.Node)
 	found := nodeidentity.Of(claim, node)
 	if found.Owner == nodeidentity.ThisAttempt && !strings.HasPrefix(node.ProviderID, v1alpha1.ProviderIDPrefix) {
 		return nil

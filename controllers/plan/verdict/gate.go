@@ -64,7 +64,7 @@ func (d *gateDecider) isSettled() bool {
 }
 
 func (d *gateDecider) settleRemaining() time.Duration {
-	return d.verdict.Since.Add(d.input.Settle).Sub(d.input.Now)
+	return d.input.Left(d.verdict.Since.Time, d.input.Settle)
 }
 
 // isStillAdmitted reports whether the previous verdict admitted the node and every check still passes. The settle time does not
@@ -158,7 +158,7 @@ func (d *gateDecider) hasRebooted() bool {
 // settled verdict did not count, it would warn that the node was open before anybody judged it, which is not true.
 func (d *gateDecider) isLiftExplained() bool {
 	p := d.input.Previous
-	return d.isSameSubject && (p.Admitted || p.Result == v1alpha1.CheckPass && p.Since != nil && !d.input.Now.Before(p.Since.Add(d.input.Settle)))
+	return d.isSameSubject && (p.Admitted || p.Result == v1alpha1.CheckPass && p.Since != nil && d.input.Ago(p.Since.Time) >= d.input.Settle)
 }
 
 // isGateUnexpectedlyOff reports whether the gate is placed on a node that was without it, and neither a verdict nor a reboot explains

@@ -11,6 +11,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/event"
 	"github.com/ingot-dev/ingot/controllers/plan/nodeidentity"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 // DefaultSettle is the settle time of a NodeType that sets none.
@@ -25,8 +26,8 @@ const (
 
 // Input is everything that a Decision depends on.
 type Input struct {
-	// Now is the time of the decision.
-	Now time.Time
+	// Clock is the time of the decision.
+	watched.Clock
 	// Expectation is what the node must show.
 	Expectation v1alpha1.NodeExpectation
 	// Identity of the installation that the node must be.

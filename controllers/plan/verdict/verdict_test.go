@@ -15,6 +15,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/event"
 	"github.com/ingot-dev/ingot/controllers/plan/nodeidentity"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 var start = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
@@ -29,7 +30,7 @@ const (
 func perfectInput() Input {
 	quantity := func(s string) *resource.Quantity { q := resource.MustParse(s); return &q }
 	return Input{
-		Now: start,
+		Clock: watched.Clock{Now: start},
 		Expectation: v1alpha1.NodeExpectation{
 			Resources: []v1alpha1.ExpectedResource{{Name: gpu, Quantity: resource.MustParse("8"), Waits: true, Hint: "look at nvidia-smi -L"}},
 			CPU:       quantity("96"), Memory: quantity("100Gi"), EphemeralStorage: quantity("1Ti"),

@@ -15,6 +15,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
 	"github.com/ingot-dev/ingot/controllers/plan/rollout"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 // Behavior is what a Machine does when it is moved to a revision.
@@ -246,7 +247,7 @@ func newEntries(before, after []v1alpha1.RolloutEntry) []v1alpha1.RolloutEntry {
 
 func (s *Simulation) facts(i int) rollout.Facts {
 	r := s.rollouts[i]
-	f := rollout.Facts{Now: s.now, Rollout: r.Rollout, Policy: s.config.Policy, Pools: s.config.Pools, Machines: make([]rollout.Machine, 0, len(s.machines))}
+	f := rollout.Facts{Clock: watched.Clock{Now: s.now}, Rollout: r.Rollout, Policy: s.config.Policy, Pools: s.config.Pools, Machines: make([]rollout.Machine, 0, len(s.machines))}
 	f.Rollout.ToStable = r.To.Revision == s.config.Stable
 	if i > 0 {
 		b := s.rollouts[i-1]
