@@ -162,7 +162,9 @@ func addParts(ctx context.Context, mgr *timedManager, s settings.Settings, log *
 	claims := &machine.ClaimCache{}
 	store := &sessions.Store{
 		APIReader: mgr.GetAPIReader(), Client: mgr.GetClient(),
-		IsUnwritten: func(machine types.UID, number int64) bool { return claims.IsUnwritten(machine, number, mgr.clock.Now()) },
+		IsUnwritten: func(machine types.UID, number int64) bool {
+			return claims.IsUnwritten(machine, number, mgr.clock.Now())
+		},
 	}
 	key := newBootKey(mgr, s)
 	logs := agentlogs.New(&attemptlog.Store{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader()}, mgr.clock.Now, log.With("logger", "boot"))
