@@ -84,6 +84,7 @@ func (m *machine) validating(left time.Duration) {
 	m.t.Helper()
 	got := m.get()
 	got.Status.Phase, got.Status.Deadline = v1alpha1.MachineValidating, &metav1.MicroTime{Time: m.w.clock.Now().Add(left)}
+	got.Status.Timeline = []v1alpha1.PhaseEntry{{Phase: v1alpha1.MachineValidating, At: metav1.NewMicroTime(m.w.clock.Now())}}
 	must(m.t, m.w.c.Status().Update(context.Background(), got))
 }
 

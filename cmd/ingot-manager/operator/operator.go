@@ -212,10 +212,7 @@ func addParts(ctx context.Context, mgr *timedManager, s settings.Settings, log *
 	if err := metrics.Registry.Register(&fleetCollector{reader: mgr.GetCache(), now: mgr.clock.Now, log: mgr.GetLogger().WithName("census")}); err != nil {
 		return fmt.Errorf("register the census: %w", err)
 	}
-	if err := addSharedAddress(mgr, s, boot, log); err != nil {
-		return err
-	}
-	return errors.Join(addWebhook(mgr, s), tls.addKeeper(mgr, s, log), addChecks(mgr, boot, network))
+	return errors.Join(addSharedAddress(mgr, s, boot, log), addWebhook(mgr, s), tls.addKeeper(mgr, s, log), addChecks(mgr, boot, network))
 }
 
 // sessionOwner returns the mark of this installation's sessions at BMCs. The uid of kube-system stands for the management cluster: it stays through

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ingot-dev/ingot/api/input"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 const (
@@ -40,18 +41,18 @@ type Placement struct {
 
 // Contest is about one thing that Ingot keeps on a Node.
 type Contest struct {
-	now     time.Time
+	clock   watched.Clock
 	last    *Placement
 	isThere bool
 }
 
 // New returns the Contest about something that was placed last as the Placement says; nil: it was not placed on this Node. isThere is true while
 // it is on the Node.
-func New(now time.Time, last *Placement, isThere bool) Contest {
-	if last != nil && now.Sub(last.At) >= Window {
+func New(clock watched.Clock, last *Placement, isThere bool) Contest {
+	if last != nil && clock.Ago(last.At) >= Window {
 		last = nil
 	}
-	return Contest{now: now, last: last, isThere: isThere}
+	return Contest{clock: clock, last: last, isThere: isThere}
 }
 
 // Count returns the number of removals within the Window, with the one that is observed now.
@@ -81,7 +82,7 @@ func (c Contest) PauseLeft() time.Duration {
 	if n < 10 {
 		pause = min(firstPause<<(n-1), maxPause)
 	}
-	return max(c.last.At.Add(pause).Sub(c.now), 0)
+	return max(pause-c.clock.Ago(c.last.At), 0)
 }
 
 // WindowLeft returns how long it must still stay until its removals are forgotten.
@@ -89,12 +90,12 @@ func (c Contest) WindowLeft() time.Duration {
 	if c.last == nil {
 		return 0
 	}
-	return max(c.last.At.Add(Window).Sub(c.now), 0)
+	return max(Window-c.clock.Ago(c.last.At), 0)
 }
 
 // Next returns the Placement to store when it is placed now, after the writer has removed it.
 func (c Contest) Next(writer string) Placement {
-	p := Placement{At: c.now, Removals: c.Count()}
+	p := Placement{At: c.clock.Now, Removals: c.Count()}
 	if p.Removals > 0 {
 		p.RemovedBy = input.Line(writer, maxWriter)
 	}
@@ -113,7 +114,7 @@ func (c Contest) Text(what string, isPlaced bool, writer string) string {
 	}
 	when := "it is on the Node again"
 	if pause := c.PauseLeft(); !isPlaced && !c.isThere && pause > 0 {
-		when = "it is placed again at " + c.now.Add(pause).UTC().Format(time.TimeOnly+"Z")
+		when = "it is placed again at " + c.clock.Now.Add(pause).UTC().Format(time.TimeOnly+"Z")
 	}
 	return fmt.Sprintf("%s was removed %d times, last by %s; %s", what, count, input.Line(writer, maxWriter), when)
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -14,7 +16,7 @@ func TestWhatOthersRemoveIsPlacedEverMoreSeldom(t *testing.T) {
 	var last *Placement
 	var placed []time.Duration
 	for now := start; now.Before(start.Add(time.Hour)); now = now.Add(time.Second) {
-		c := New(now, last, false)
+		c := New(watched.Clock{Now: now}, last, false)
 		if c.PauseLeft() > 0 {
 			if text := c.Text("the label team", false, "somebody"); !strings.Contains(text, "by sweeper") || !strings.Contains(text, "placed again at "+now.Add(c.PauseLeft()).Format(time.TimeOnly)) {
 				t.Fatalf("in a pause: %s", text)
@@ -33,14 +35,14 @@ func TestWhatOthersRemoveIsPlacedEverMoreSeldom(t *testing.T) {
 	if n := len(placed); n < 15 || n > 21 || last.Removals != int32(n-1) {
 		t.Errorf("placed %d times in an hour, %d removals", n, last.Removals)
 	}
-	c := New(last.At.Add(Window-time.Second), last, true)
+	c := New(watched.Clock{Now: last.At.Add(Window - time.Second)}, last, true)
 	if !c.IsContested() || c.WindowLeft() != time.Second {
 		t.Errorf("before the window is over: %+v", c)
 	}
-	if c = New(last.At.Add(Window), last, true); c.IsContested() || c.IsRecent() || c.WindowLeft() != 0 || c.PauseLeft() != 0 {
+	if c = New(watched.Clock{Now: last.At.Add(Window)}, last, true); c.IsContested() || c.IsRecent() || c.WindowLeft() != 0 || c.PauseLeft() != 0 {
 		t.Errorf("after the window: %+v", c)
 	}
-	if p := New(start, nil, false).Next("nobody"); p.Removals != 0 || p.RemovedBy != "" {
+	if p := New(watched.Clock{Now: start}, nil, false).Next("nobody"); p.Removals != 0 || p.RemovedBy != "" {
 		t.Errorf("the first placement: %+v", p)
 	}
 }

@@ -46,7 +46,7 @@ func (s scope) metadataContest() contest.Contest {
 	if p := s.Machine.Status.NodeMetadata; p != nil && p.NodeUID == s.Node.UID && p.NodeTypeGeneration == s.NodeType.Generation {
 		last = &contest.Placement{At: p.PlacedAt.Time, Removals: p.Removals, RemovedBy: p.RemovedBy}
 	}
-	return contest.New(s.Now, last, s.Node.Missing.isEmpty())
+	return contest.New(s.Clock, last, s.Node.Missing.isEmpty())
 }
 
 // setNodeMetadata writes into the status what is done about the Node's labels and taints, and the condition NodeMetadataKept where something else keeps

@@ -36,7 +36,7 @@ func newRemovals(in Input) removals {
 	if g := in.PlacedGate; g != nil && g.NodeUID == in.Node.UID {
 		last = &contest.Placement{At: g.PlacedAt.Time, Removals: g.Removals, RemovedBy: g.RemovedBy}
 	}
-	return removals{Contest: contest.New(in.Now, last, HasGate(in.Node, in.Gate)), input: in}
+	return removals{Contest: contest.New(in.Clock, last, HasGate(in.Node, in.Gate)), input: in}
 }
 
 // isContested reports whether the gate was removed so often that the node is kept cordoned.
