@@ -56,7 +56,7 @@ func (w *world) deliver(i int) {
 // disturb is what the world does to the planners.
 func (w *world) disturb() {
 	h, m := w.hosts[w.rng.IntN(len(w.hosts))], w.machines[w.rng.IntN(len(w.machines))]
-	what := w.rng.IntN(16)
+	what := w.rng.IntN(17)
 	w.logf("disturbance %d of %s and %s", what, h.name, m.live.Name)
 	switch what {
 	case 0:
@@ -94,6 +94,8 @@ func (w *world) disturb() {
 				w.setRevision(m, m.live.Status.Revision)
 			}
 		}
+	case 16: // the clock is set a day either way, or right again
+		w.setClock(time.Duration(w.rng.IntN(3)-1) * 24 * time.Hour)
 	case 13, 14: // spec.powerOff is set, or cleared
 		w.setPowerOff(m, !m.live.Spec.PowerOff)
 	case 15: // a machine of the tenant's own has the name of a Machine
@@ -144,6 +146,7 @@ var mayRest = map[string]bool{
 // settle ends the chaos and lets everybody work, until every Machine is Ready, gone, or stuck with a reason.
 func (w *world) settle() {
 	w.chaos, w.tenant.reachable = false, true
+	w.setClock(0)
 	for len(w.pending) > 0 {
 		w.deliver(0)
 	}

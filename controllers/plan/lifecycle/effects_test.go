@@ -67,7 +67,7 @@ func (w *world) writeStatus(m *machine, rv int, f Facts, d Decision) bool {
 		if d.Status.Phase == v1alpha1.MachineJoining && d.Status.Attempt > 1 {
 			w.rolls++
 		}
-		w.reached[d.Status.Phase] = true
+		w.reached[d.Status.Phase], m.entered = true, w.now
 	}
 	verdict := m.live.Status.Verdict
 	m.live.Status = d.Status
@@ -100,7 +100,12 @@ func (w *world) act(m *machine, f Facts, h *host, observed bmh, a Action) bool {
 			w.changeServed(f, h, a.Kind)
 		})
 	case PowerOff:
-		return w.onHost(h, observed, func() { w.checkMine(f, h, a); w.checkEvicted(f); w.changeServed(f, h, a.Kind); h.live.online = false })
+		return w.onHost(h, observed, func() {
+			w.checkMine(f, h, a)
+			w.checkEvicted(m, f)
+			w.changeServed(f, h, a.Kind)
+			h.live.online = false
+		})
 	case PowerOn:
 		return w.onHost(h, observed, func() { w.checkPowerOn(f, h, a); h.live.online = true; w.changeServed(f, h, a.Kind) })
 	case RequestInstall:
@@ -187,7 +192,7 @@ func (w *world) setToken(f Facts, a Action) {
 	case a.Expires.After(w.latestJoin(f)):
 		w.violated("6: token expires at %s, after the end of Joining", a.Expires)
 	}
-	w.tenant.tokens[a.TokenID] = &token{machine: f.Machine.UID, expires: a.Expires, late: w.late}
+	w.tenant.tokens[a.TokenID] = &token{machine: f.Machine.UID, expires: a.Expires.Add(-w.clockOff), late: w.late}
 }
 
 // latestJoin returns the latest end of Joining for the Machine.
@@ -242,7 +247,7 @@ func (w *world) freeOrphans() {
 		if h.live.consumer == "" || h.live.consumerName == "somebody" {
 			continue
 		}
-		claim := Claim{Now: w.now, Host: *hostFacts(h.name, h.live, "nobody"), MachineUID: h.live.consumer}
+		claim := Claim{Now: w.clock().Now, Host: *hostFacts(h.name, h.live, "nobody"), MachineUID: h.live.consumer}
 		if slices.ContainsFunc(w.machines, func(m *machine) bool { return !m.gone && m.live.UID == h.live.consumer }) {
 			claim.NamesakeUID = h.live.consumer
 		}

@@ -90,9 +90,9 @@ func (w *world) checkInstall(f Facts, h *host, a Action) {
 }
 
 // checkEvicted: the power goes when the pods went, or a release gave them their time.
-func (w *world) checkEvicted(f Facts) {
+func (w *world) checkEvicted(m *machine, f Facts) {
 	n, ref := w.tenant.nodes[f.Machine.Name], f.Machine.Status.NodeRef
-	if n == nil || ref == nil || n.uid != ref.UID || n.pods == 0 || f.Machine.Status.Phase == v1alpha1.MachineReleasing && f.IsDrainOver() {
+	if n == nil || ref == nil || n.uid != ref.UID || n.pods == 0 || f.Machine.Status.Phase == v1alpha1.MachineReleasing && w.now.Sub(m.entered) >= f.Timeouts.Draining {
 		return
 	}
 	w.violated("fence: %s is powered off while %d pods run on it", f.Machine.Name, n.pods)
@@ -130,11 +130,12 @@ func (w *world) checkPowerOn(f Facts, h *host, a Action) {
 	}
 }
 
-// checkPoweredOff: whoever says that a server is off for spec.powerOff has asked its host to be off, and has no deadline.
+// checkPoweredOff: whoever says that a server is off for spec.powerOff has asked its host to be off, and has no deadline. A status that is written late may say
+// what was so before somebody changed the host by hand.
 func (w *world) checkPoweredOff(m *machine) {
 	s, h := m.live.Status, w.hostOf(m.live.Machine)
 	ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
-	if ready == nil || ready.Reason != v1alpha1.ReasonPoweredOff || h.live.consumer != m.live.UID {
+	if w.late || ready == nil || ready.Reason != v1alpha1.ReasonPoweredOff || h.live.consumer != m.live.UID {
 		return
 	}
 	if h.live.online || s.Deadline != nil || s.Phase != v1alpha1.MachineDraining {

@@ -180,7 +180,7 @@ func (p *planner) applyResult(r result) {
 	case powerOffRequested:
 		p.d.Status.PowerOffRequestedAt = &now
 	case powerOffBegun:
-		p.d.Status.PowerOff = &v1alpha1.MachinePowerOff{RequestedAt: now}
+		p.d.Status.PowerOff = &v1alpha1.MachinePowerOff{RequestedAt: metav1.NewMicroTime(p.phaseStart())}
 	case powerOffConfirmed:
 		p.recordConfirmation()
 	case nodeRemainsReported:

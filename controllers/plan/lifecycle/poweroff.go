@@ -32,7 +32,7 @@ func (s scope) isPowerOffWanted() bool {
 // Ready again.
 func (f Facts) hasPowerOffRecord() bool {
 	s := f.Machine.Status
-	return s.Phase == v1alpha1.MachineDraining && s.PowerOff != nil && !s.PowerOff.RequestedAt.Time.Before(f.phaseStart())
+	return s.Phase == v1alpha1.MachineDraining && s.PowerOff != nil && s.PowerOff.RequestedAt.Time.Equal(f.phaseStart())
 }
 
 // isPowerOnDue reports whether spec.powerOff was cleared after its power-off was begun, and what is installed goes on: it had joined, and no
@@ -134,7 +134,7 @@ func (f Facts) isBootAfterPowerOff() bool {
 		return v != nil && v.BootID != p.BootID
 	default:
 		since, isOn := f.poweredOnSince()
-		return isOn && !f.Now.Before(since.Add(kubeletSilence))
+		return isOn && f.Elapsed(since) >= kubeletSilence
 	}
 }
 
@@ -148,7 +148,7 @@ func (f Facts) poweredOnSince() (time.Time, bool) {
 		return f.phaseStart(), h.PoweredOn && (h.ObservedGeneration == nil || h.hasOperatorSeenSpec())
 	}
 	p := h.powerState()
-	if p == nil || p.State != string(hardware.PowerOn) || p.ObservedGeneration < h.Generation || p.ObservedAt.Time.Before(f.Machine.Status.PowerOff.RequestedAt.Time) {
+	if p == nil || p.State != string(hardware.PowerOn) || p.ObservedGeneration < h.Generation {
 		return time.Time{}, false
 	}
 	return p.ObservedAt.Time, true

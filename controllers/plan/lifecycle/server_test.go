@@ -11,7 +11,6 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	hostplan "github.com/ingot-dev/ingot/controllers/plan/host"
-	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 // server is the hardware behind a host, with what its installer does to it.
@@ -58,7 +57,7 @@ func (w *world) reconcileHost(h *host) {
 	}
 	observed := h.cached
 	f := hostplan.Facts{
-		Clock: watched.Clock{Now: w.now}, Timeouts: hostplan.DefaultTimeouts(), Spec: observed.spec, Record: observed.record, ErasePolicy: v1alpha1.EraseMetadata,
+		Clock: w.clock(), Timeouts: hostplan.DefaultTimeouts(), Spec: observed.spec, Record: observed.record, ErasePolicy: v1alpha1.EraseMetadata,
 		Host: hostplan.Host{
 			Generation: observed.generation, Paused: observed.paused, Online: observed.online, Claimed: observed.consumer != "",
 			ConsumerUID: string(observed.consumer), HasImage: observed.imageURL != "", Retry: observed.retry, Status: observed.status,
@@ -202,7 +201,7 @@ func (w *world) fetchDocuments(h *host, a *hardware.AttemptStatus) (isServed boo
 		return true
 	}
 	if p := h.live.record.Progress(); p == nil || p.ConfigDriveAwaitedAt == nil {
-		at := metav1.NewMicroTime(w.now)
+		at := metav1.NewMicroTime(w.clock().Now)
 		h.live.record.Attempt = &v1alpha1.HostAttempt{Number: a.Number, State: string(hardware.AttemptRunning), Step: string(hardware.StepRegistered), StepAt: &at, ConfigDriveAwaitedAt: &at}
 		h.live.recordRV++
 	}

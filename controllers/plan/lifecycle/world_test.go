@@ -23,8 +23,11 @@ import (
 // world is a small reference of everything around the planners: an API server with resource versions, a tenant's cluster,
 // servers with power and disks. It obeys no planner: what an action does is decided here.
 type world struct {
-	rng      *rand.Rand
-	now      time.Time
+	rng *rand.Rand
+	now time.Time
+	// clockOff is how far the manager's clock is off from now, and clockSet when it was set; zero: never.
+	clockOff time.Duration
+	clockSet time.Time
 	chaos    bool
 	edits    bool // spec.join.providerID changes
 	guards   guards
@@ -50,6 +53,8 @@ type machine struct {
 	gone         bool
 	// remains: an event said that the Node may be left behind.
 	remains bool
+	// entered is when its phase began, in truth.
+	entered time.Time
 }
 
 type object struct {
@@ -195,7 +200,7 @@ func (w *world) uid(prefix string) string {
 
 func (w *world) addMachine(name string) {
 	m := &machine{}
-	m.live.Machine = Machine{Namespace: "team", Name: name, UID: types.UID(w.uid("machine")), Generation: 1, Created: w.now}
+	m.live.Machine = Machine{Namespace: "team", Name: name, UID: types.UID(w.uid("machine")), Generation: 1, Created: w.clock().Now}
 	m.live.Spec.NodeTypeRef.Name, m.live.Spec.TenantClusterRef.Name = "h100", "research"
 	m.cached = m.live
 	w.setTenant(m, len(w.machines))
@@ -236,7 +241,7 @@ func (w *world) sync() {
 // facts are what a shell would observe for the Machine.
 func (w *world) facts(m *machine) (Facts, *host, bmh) {
 	f := Facts{
-		Clock: watched.Clock{Now: w.now}, Timeouts: w.timeouts, Machine: m.cached.Machine,
+		Clock: w.clock(), Timeouts: w.timeouts, Machine: m.cached.Machine,
 		NodeType: NodeType{Found: true, Ready: true, Stable: rendered("rev-1"), Target: rendered("rev-1")},
 		Provider: Provider{Found: true, HostNamespace: "metal", HasRecords: w.served == nil, Erase: v1alpha1.EraseMetadata},
 		Tenant:   Tenant{Found: true, Reachable: w.tenant.reachable, Reason: "TenantUnreachable", Message: "no answer", Version: "v1.37.0", ClusterUID: w.clusterUID(m.cached.Machine)},
@@ -276,6 +281,22 @@ func (w *world) facts(m *machine) (Facts, *host, bmh) {
 	return f, h, observed
 }
 
+// clock is the manager's, which may be off from the true time.
+func (w *world) clock() watched.Clock {
+	c := watched.Clock{Now: w.now.Add(w.clockOff)}
+	if !w.clockSet.IsZero() {
+		c.Since = w.clockSet.Add(w.clockOff)
+	}
+	return c
+}
+
+// setClock sets the manager's clock by so much off the true time.
+func (w *world) setClock(off time.Duration) {
+	if w.clockOff != off {
+		w.clockOff, w.clockSet = off, w.now
+	}
+}
+
 // observeTenant reads the Node in the phases in which there may be one, and the token.
 func (w *world) observeTenant(f *Facts) {
 	phase, draining := f.Machine.Status.Phase, false
@@ -303,7 +324,7 @@ func (w *world) observeTenant(f *Facts) {
 	scrubbed := f.Secret.Found && f.Secret.TokenID == "" && f.Secret.Attempt == f.Machine.Status.Attempt
 	for _, id := range slices.Sorted(maps.Keys(w.tenant.tokens)) {
 		if t := w.tenant.tokens[id]; t.machine == f.Machine.UID && !scrubbed && (f.Token == nil || id == f.Secret.TokenID) {
-			f.Token = &Token{ID: id, Expires: t.expires}
+			f.Token = &Token{ID: id, Expires: t.expires.Add(w.clockOff)}
 		}
 	}
 }
