@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/ingot-dev/ingot/controllers/entitlement"
+	"github.com/ingot-dev/ingot/controllers/grants"
 	"github.com/ingot-dev/ingot/controllers/hardwaredata"
 	"github.com/ingot-dev/ingot/controllers/host"
 	"github.com/ingot-dev/ingot/controllers/hostindex"
@@ -41,6 +42,8 @@ type Dependencies struct {
 	ConfigDrives host.ConfigDrives
 	// Tenants gives access to the tenants' clusters.
 	Tenants *tenantaccess.Registry
+	// Grants answers what would do to servers what cannot be undone and no person asked for.
+	Grants *grants.Desk
 	// Claims remembers what claim Secrets said; the boot service is answered from it too.
 	Claims *machine.ClaimCache
 	// HTTP is the client for image servers.
@@ -81,7 +84,7 @@ func Setup(mgr ctrl.Manager, d Dependencies) error {
 		"nodepool":     &nodepool.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("nodepool"), Clock: d.Clock, Suffix: d.Suffix},
 		"nodequota":    &nodequota.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("nodequota"), Clock: d.Clock},
 		"entitlement":  &entitlement.Reconciler{Client: c, Tenants: d.Tenants, Recorder: recorder("entitlement"), Clock: d.Clock},
-		"rollout":      &rollout.Reconciler{Client: c, APIReader: apiReader, Tenants: d.Tenants, Recorder: recorder("rollout"), Clock: d.Clock},
+		"rollout":      &rollout.Reconciler{Client: c, APIReader: apiReader, Tenants: d.Tenants, Grants: d.Grants, Recorder: recorder("rollout"), Clock: d.Clock},
 		"tenant":       &tenant.Reconciler{Client: c, APIReader: apiReader, Tenants: d.Tenants, Recorder: recorder("tenant"), Clock: d.Clock},
 		"hardwaredata": &hardwaredata.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("hardwaredata")},
 		"host": &host.Reconciler{

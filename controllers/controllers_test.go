@@ -39,7 +39,7 @@ func TestSetupWithManagerReturnsAnErrorThatNamesTheMissingDependencies(t *testin
 		"nodeprovider":  {&nodeprovider.Reconciler{}, "Client Recorder Clock CheckBoot CheckInstaller"},
 		"nodetype":      {&nodetype.Reconciler{}, "Client APIReader Recorder Clock Resolve"},
 		"osimage":       {&osimage.Reconciler{}, "Client Recorder HTTP Clock Jitter"},
-		"rollout":       {&rollout.Reconciler{}, "Client APIReader Tenants Recorder Clock"},
+		"rollout":       {&rollout.Reconciler{}, "Client APIReader Tenants Grants Recorder Clock"},
 		"tenant":        {&tenant.Reconciler{}, "Client APIReader Tenants Recorder Clock"},
 		"validation":    {&validation.Reconciler{}, "Client Tenants Recorder Clock"},
 		"servingcert":   {&servingcert.Reconciler{}, "Client APIReader Tenants Recorder Clock"},

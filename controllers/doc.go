@@ -44,6 +44,7 @@
 //	    plan_bmcaddress["controllers/plan/bmcaddress"]
 //	    plan_bootca["controllers/plan/bootca"]
 //	    plan_bootnetwork["controllers/plan/bootnetwork"]
+//	    plan_breaker["controllers/plan/breaker"]
 //	    plan_contest["controllers/plan/contest"]
 //	    plan_entitlement["controllers/plan/entitlement"]
 //	    plan_event["controllers/plan/event"]
@@ -91,6 +92,7 @@
 //	    controllers["controllers"]
 //	    admission["controllers/admission/..."]
 //	    entitlement["controllers/entitlement"]
+//	    grants["controllers/grants"]
 //	    hardwaredata["controllers/hardwaredata"]
 //	    host["controllers/host/..."]
 //	    inuse["controllers/inuse"]
@@ -132,6 +134,7 @@
 //	  controllers --> entitlement & hardwaredata & host & inuse & machine & nodepool & nodeprovider & nodequota & nodetype & osimage & remainingnode & rollout & servingcert & tenant & validation
 //	  admission --> plan_feasibility & plan_rendering & plan_revision
 //	  entitlement --> plan_entitlement & plan_event & plan_rendering
+//	  grants --> plan_breaker & serverclock
 //	  hardware_agent --> hardware & hardware_cmdline
 //	  hardware_cmdline --> hardware_pin
 //	  hardware_direct --> hardware_netboot
@@ -146,16 +149,18 @@
 //	  nodeprovider --> plan_event
 //	  nodequota --> plan_quota & serverclock
 //	  nodetype --> plan_feasibility & plan_placement & plan_rendering & plan_revision & plan_rollout & plan_sameserver
+//	  plan_breaker --> plan_watched
+//	  plan_contest --> plan_watched
 //	  plan_feasibility --> plan_providerkind
 //	  plan_host --> plan_event & plan_inventory & plan_queue & plan_watched
-//	  plan_lifecycle --> plan_contest & plan_event & plan_inventory & plan_nodeidentity & plan_watched
+//	  plan_lifecycle --> plan_contest & plan_event & plan_inventory & plan_nodeidentity
 //	  plan_placement --> plan_inventory & plan_providerkind
 //	  plan_probe --> plan_watched
 //	  plan_quota --> plan_watched
-//	  plan_rollout --> plan_event & plan_revisionrollout & plan_watched
-//	  plan_verdict --> plan_contest & plan_event & plan_nodeidentity & plan_watched
+//	  plan_rollout --> plan_breaker & plan_event & plan_revisionrollout
+//	  plan_verdict --> plan_contest & plan_event & plan_nodeidentity
 //	  remainingnode --> plan_lifecycle & serverclock
-//	  rollout --> plan_entitlement & plan_rollout & serverclock
+//	  rollout --> grants & plan_entitlement & plan_rollout
 //	  serverclock --> plan_watched
 //	  servingcert --> plan_servingcert
 //	  tenant --> plan_join

@@ -36,6 +36,12 @@ func (p RolloutPhase) IsFinal() bool { return p == RolloutDone || p == RolloutSu
 // out where no Entitlement has one, and once the Rollout has ended.
 const ConditionTenantsHaveRoom = "TenantsHaveRoom"
 
+// ConditionFaultsAlone of a Rollout: its broken Machines are so few that each failed for itself. It is False while more do than come alone, and absent otherwise.
+const ConditionFaultsAlone = "FaultsAlone"
+
+// ReasonManyAtOnce of the condition FaultsAlone: many have something in common, which the message names, and nothing is done to any of them.
+const ReasonManyAtOnce = "ManyAtOnce"
+
 // Reasons of the condition TenantsHaveRoom.
 const (
 	// ReasonTenantsHaveRoom: no Machine waits because of the devices that tenants hold.
@@ -188,7 +194,8 @@ type RolloutStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	History []RolloutEntry `json:"history,omitempty"`
-	// conditions: Ready, True when the rollout is Done; TenantsHaveRoom, where a class of an Entitlement has a maxUnavailable.
+	// conditions: Ready, True when the rollout is Done; TenantsHaveRoom, where a class of an Entitlement has a maxUnavailable; FaultsAlone, False while
+	// many Machines are broken at once.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -43,6 +43,12 @@ const (
 	LabelInstallation = "ingot.dev/installation"
 	// LabelRevision on a Node names the NodeTypeRevision that it was installed with.
 	LabelRevision = "ingot.dev/revision"
+	// AnnotationConfirm on a Rollout has what is held back, because it would be done to many at once, done in spite of that. The value is in the message of its
+	// condition FaultsAlone.
+	AnnotationConfirm = "ingot.dev/confirm"
+	// LabelRack and LabelNVLinkDomain on a BareMetalHost name its rack and its NVLink domain.
+	LabelRack         = "rack"
+	LabelNVLinkDomain = "nvlink-domain"
 	// LabelZone on a BareMetalHost is the zone that NodeType.spec.zone selects.
 	LabelZone = "topology.kubernetes.io/zone"
 	// AnnotationNodeProvider on a Namespace names the one NodeProvider whose hosts live there.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ingot-dev/ingot/controllers/grants"
 	plan "github.com/ingot-dev/ingot/controllers/plan/rollout"
 	"github.com/ingot-dev/ingot/controllers/serverclock"
 	"github.com/ingot-dev/ingot/controllers/step"
@@ -29,6 +30,8 @@ type Reconciler struct {
 	APIReader client.Reader
 	// Tenants gives access to the shared clusters.
 	Tenants *tenantaccess.Registry
+	// Grants answers what moves broken Machines that may be at work.
+	Grants *grants.Desk
 	// Recorder takes events.
 	Recorder events.EventRecorder
 	// Clock tells the time.
@@ -38,6 +41,7 @@ type Reconciler struct {
 //+kubebuilder:rbac:groups=ingot.dev,resources=rollouts;nodetypes;nodepools;tenantclusters;entitlements,verbs=get;list;watch
 //+kubebuilder:rbac:groups=ingot.dev,resources=rollouts/status,verbs=patch
 //+kubebuilder:rbac:groups=ingot.dev,resources=machines,verbs=get;list;watch;patch
+//+kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts,verbs=get;list;watch
 //+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager registers the controller.
@@ -55,6 +59,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return step.Retry(fmt.Errorf("observe: %w", err)).Result()
 	}
 	if obs.rollout == nil {
+		r.withdraw(request.Name)
 		return step.Done().Result()
 	}
 	if !metav1.IsControlledBy(obs.rollout, obs.nodeType) {
@@ -67,7 +72,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !isKnown {
 		return step.Wait("the NodeType's status to be seen", eventTimeout).Result()
 	}
-	decision := plan.Plan(facts(obs, isSuperseded, serverclock.Of(r.Clock)))
+	known := facts(obs, isSuperseded, serverclock.Of(r.Clock))
+	if err := r.observeGrants(ctx, obs, &known); err != nil {
+		return step.Retry(fmt.Errorf("observe: %w", err)).Result()
+	}
+	decision := plan.Plan(known)
 	actErr := r.act(ctx, obs, decision)
 	after := obs.rollout.DeepCopy()
 	after.Status = decision.Status

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/grants"
 	"github.com/ingot-dev/ingot/controllers/nodepool"
 	"github.com/ingot-dev/ingot/controllers/nodeprovider"
 	"github.com/ingot-dev/ingot/controllers/nodetype"
@@ -56,7 +57,7 @@ func manageAs(t *testing.T, resolve presentation.Resolver) (stop func()) {
 				CheckInstaller: func(context.Context, *v1alpha1.NodeProvider) (string, error) { return "", nil }},
 			&nodetype.Reconciler{Client: c, APIReader: direct, Recorder: mgr.GetEventRecorder("nodetype"), Clock: real, Resolve: resolve},
 			&nodepool.Reconciler{Client: c, APIReader: direct, Recorder: mgr.GetEventRecorder("nodepool"), Clock: real, Suffix: func() string { return rand.String(5) }},
-			&Reconciler{Client: c, APIReader: direct, Tenants: tenants, Recorder: mgr.GetEventRecorder("rollout"), Clock: real},
+			&Reconciler{Client: c, APIReader: direct, Tenants: tenants, Grants: &grants.Desk{Clock: real}, Recorder: mgr.GetEventRecorder("rollout"), Clock: real},
 		} {
 			if err := controller.SetupWithManager(mgr); err != nil {
 				return err
@@ -75,6 +76,8 @@ type hall struct {
 	bad string
 	// isFull is true if no further Machine gets a host.
 	isFull bool
+	// dark is the revision whose nodes cannot be reached any more; empty: all can.
+	dark string
 	// dead is the name of the Machine whose server never makes a node again.
 	dead string
 }
@@ -242,11 +245,16 @@ func (h *hall) live(m *v1alpha1.Machine, wanted v1alpha1.RenderedRevision) {
 	case s.Installed() != wanted:
 		s.Revision, s.Rendering, s.Phase, s.Conditions = wanted.Revision, wanted.Rendering, v1alpha1.MachineProvisioning, condition(metav1.ConditionFalse, v1alpha1.ReasonProvisioning)
 		s.NodeRef, s.HostRef = nil, &v1alpha1.NamespacedReference{Namespace: h.name, Name: "host-" + m.Name}
+	case h.dark != "" && s.Revision == h.dark:
+		s.Phase, s.Conditions = v1alpha1.MachineValidating, condition(metav1.ConditionFalse, v1alpha1.ReasonValidationTimedOut)
 	case h.bad != "" && wanted.Revision == h.bad || m.Name == h.dead:
 		s.Phase, s.Conditions = v1alpha1.MachineJoining, condition(metav1.ConditionFalse, v1alpha1.ReasonJoinTimedOut)
 	default:
 		s.Phase, s.Conditions = v1alpha1.MachineReady, condition(metav1.ConditionTrue, v1alpha1.ReasonReady)
 		s.NodeRef = &v1alpha1.NodeReference{Name: h.node(m.Name), UID: m.UID}
+	}
+	if n := len(s.Timeline); n == 0 || s.Timeline[n-1].Phase != s.Phase {
+		s.Timeline = append(s.Timeline, v1alpha1.PhaseEntry{Phase: s.Phase, At: metav1.NowMicro()})
 	}
 }
 

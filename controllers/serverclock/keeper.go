@@ -24,7 +24,19 @@ const (
 // ReasonClocksDiffer is the reason of the event on the Lease when two clocks differ.
 const ReasonClocksDiffer = "ClocksDiffer"
 
-// Keeper keeps in a Lease since when the clock is certain: spec.acquireTime is that, and spec.renewTime is when it was written. It runs while its manager
+// AnnotationGrants on the Lease has what Memory saves.
+const AnnotationGrants = "ingot.dev/grants"
+
+// Memory is what a manager must not forget when it is restarted.
+type Memory interface {
+	// Save returns it as text; empty: there is nothing.
+	Save() (string, error)
+	// Restore takes over what was saved.
+	Restore(text string) error
+}
+
+// Keeper keeps in a Lease since when the clock is certain: spec.acquireTime is that, and spec.renewTime is when it was written. An annotation has what was granted
+// within the last hour. It runs while its manager
 // leads.
 type Keeper struct {
 	Clock *Clock
@@ -34,7 +46,9 @@ type Keeper struct {
 	// Lease names it. It is no Lease of a leader election.
 	Lease    client.ObjectKey
 	Recorder events.EventRecorder
-	Log      *slog.Logger
+	// Grants is what was granted within the last hour, which the Lease keeps too.
+	Grants Memory
+	Log    *slog.Logger
 
 	// lease is the Lease as this manager wrote it last; nil: it is to be read.
 	lease *coordinationv1.Lease
@@ -76,6 +90,9 @@ func (k *Keeper) keep(ctx context.Context) error {
 	if !k.isResumed {
 		k.resume(lease)
 		k.isResumed = true
+		if err := k.Grants.Restore(lease.Annotations[AnnotationGrants]); err != nil {
+			k.Log.Warn("What was done within the last hour is not known", "err", err)
+		}
 	}
 	if err := k.write(ctx, lease); err != nil {
 		return err
@@ -114,7 +131,11 @@ func (k *Keeper) write(ctx context.Context, lease *coordinationv1.Lease) error {
 	w := k.Clock.Watched()
 	since, now := metav1.NewMicroTime(w.Since), metav1.NewMicroTime(w.Now)
 	lease.Spec.AcquireTime, lease.Spec.RenewTime = &since, &now
-	var err error
+	granted, err := k.Grants.Save()
+	if err != nil {
+		return err
+	}
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, AnnotationGrants, granted)
 	if lease.ResourceVersion == "" {
 		err = k.Writer.Create(ctx, lease)
 	} else {

@@ -49,10 +49,20 @@ func (s *store) Update(_ context.Context, o client.Object, _ ...client.UpdateOpt
 	return nil
 }
 
+// memory is what is to be remembered.
+type memory struct{ text, restored string }
+
+func (m *memory) Save() (string, error) { return m.text, nil }
+
+func (m *memory) Restore(text string) error {
+	m.restored = text
+	return nil
+}
+
 func newKeeper(c *Clock, store client.Client) (*Keeper, *events.FakeRecorder) {
 	recorder := events.NewFakeRecorder(10)
 	return &Keeper{
-		Clock: c, Reader: store, Writer: store, Lease: client.ObjectKey{Namespace: "ingot-system", Name: "ingot-manager-clock"}, Recorder: recorder, Log: slog.New(slog.DiscardHandler),
+		Clock: c, Reader: store, Writer: store, Lease: client.ObjectKey{Namespace: "ingot-system", Name: "ingot-manager-clock"}, Recorder: recorder, Grants: &memory{}, Log: slog.New(slog.DiscardHandler),
 	}, recorder
 }
 
@@ -71,6 +81,7 @@ func TestARestartGoesOnWhereTheLastManagerWas(t *testing.T) {
 		m, c := newClock()
 		c.Note(noon)
 		k, _ := newKeeper(c, store)
+		k.Grants = &memory{text: "granted"}
 		for range 90 {
 			if err := k.keep(t.Context()); err != nil {
 				t.Fatal(err)
@@ -82,8 +93,13 @@ func TestARestartGoesOnWhereTheLastManagerWas(t *testing.T) {
 		m.wall = noon.Add(90*time.Minute + test.away)
 		next.Note(m.wall)
 		k, _ = newKeeper(next, store)
+		remembered := &memory{}
+		k.Grants = remembered
 		if err := k.keep(t.Context()); err != nil {
 			t.Fatal(err)
+		}
+		if remembered.restored != "granted" {
+			t.Errorf("%s: what was granted is forgotten: %q", test.about, remembered.restored)
 		}
 		if w := next.Watched(); (w.Elapsed(noon) > time.Hour) != test.want {
 			t.Errorf("%s: %s are certain", test.about, w.Elapsed(noon))

@@ -34,6 +34,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
 	"github.com/ingot-dev/ingot/controllers"
+	"github.com/ingot-dev/ingot/controllers/grants"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/direct"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
@@ -159,7 +160,7 @@ func addParts(ctx context.Context, mgr *timedManager, s settings.Settings, log *
 	if err := sessions.Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	claims := &machine.ClaimCache{}
+	claims, desk := &machine.ClaimCache{}, &grants.Desk{Clock: mgr.clock}
 	store := &sessions.Store{
 		APIReader: mgr.GetAPIReader(), Client: mgr.GetClient(),
 		IsUnwritten: func(machine types.UID, number int64) bool {
@@ -192,7 +193,7 @@ func addParts(ctx context.Context, mgr *timedManager, s settings.Settings, log *
 	installers := newInstallers(mgr, s, direct.New(installerOptions(s, mgr.clock.Now, bmcs, store, boot, log)), log)
 	err = controllers.Setup(mgr, controllers.Dependencies{
 		Installers: installers.of, ConfigDrives: store,
-		Tenants: tenants, Claims: claims,
+		Tenants: tenants, Claims: claims, Grants: desk,
 		HTTP:      &http.Client{Timeout: 30 * time.Second},
 		CheckBoot: checkBoot(key, tls), CheckInstaller: installers.check,
 		Clock: mgr.clock, Random: rand.Reader, Jitter: mathrand.Float64, Suffix: func() string { return utilrand.String(5) },
@@ -204,7 +205,7 @@ func addParts(ctx context.Context, mgr *timedManager, s settings.Settings, log *
 	for _, part := range []struct {
 		name string
 		manager.Runnable
-	}{{"the boot service", boot}, {"the provisioning network", network}, {"the agents' logs", logs}, {"the list of strangers", book}, {"the BMC clients", bmcs}, {"the tenants' clients", tenants}, {"the clock", newClockKeeper(mgr, s, log)}} {
+	}{{"the boot service", boot}, {"the provisioning network", network}, {"the agents' logs", logs}, {"the list of strangers", book}, {"the BMC clients", bmcs}, {"the tenants' clients", tenants}, {"the clock", newClockKeeper(mgr, s, desk, log)}} {
 		if err := mgr.Add(part.Runnable); err != nil {
 			return fmt.Errorf("add %s to the manager: %w", part.name, err)
 		}
@@ -228,10 +229,10 @@ func sessionOwner(ctx context.Context, reader client.Reader) (string, error) {
 // clockLeaseSuffix makes the name of the Lease of the clock from that of the leader election. config/rbac grants it by this name.
 const clockLeaseSuffix = "-clock"
 
-func newClockKeeper(mgr *timedManager, s settings.Settings, log *slog.Logger) *serverclock.Keeper {
+func newClockKeeper(mgr *timedManager, s settings.Settings, desk *grants.Desk, log *slog.Logger) *serverclock.Keeper {
 	return &serverclock.Keeper{
 		Clock: mgr.clock, Reader: mgr.GetAPIReader(), Writer: mgr.GetClient(), Lease: client.ObjectKey{Namespace: s.Namespace, Name: s.LeaderElection.Name + clockLeaseSuffix},
-		Recorder: mgr.GetEventRecorder("ingot-clock"), Log: log.With("logger", "clock"),
+		Recorder: mgr.GetEventRecorder("ingot-clock"), Grants: desk, Log: log.With("logger", "clock"),
 	}
 }
 

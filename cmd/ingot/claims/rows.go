@@ -13,9 +13,6 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/entitlement"
 )
 
-// labelRack is the label of a host that names its rack.
-const labelRack = "rack"
-
 // Row is what a claim has or asks for of one class, on one node, as `ingot claims -o json` prints it.
 type Row struct {
 	// Tenant whose Entitlement has the class or the namespace; empty: none has.
@@ -98,7 +95,7 @@ func NewSite(cluster string, entitlements []v1alpha1.Entitlement, machines []v1a
 		}
 	}
 	for i := range hosts {
-		out.racks[v1alpha1.NamespacedReference{Namespace: hosts[i].Namespace, Name: hosts[i].Name}] = hosts[i].Labels[labelRack]
+		out.racks[v1alpha1.NamespacedReference{Namespace: hosts[i].Namespace, Name: hosts[i].Name}] = hosts[i].Labels[v1alpha1.LabelRack]
 	}
 	return out
 }

@@ -23,12 +23,12 @@ func isBroken(m *Machine) bool {
 // hasHost reports whether the Machine has a host.
 func hasHost(m *Machine) bool { return m.Claimed }
 
-// isDown reports whether moving the Machine takes nothing away: it has no host, it has been told to move already, it is broken, or no node of it
-// works because it is being installed or drained. A Machine that has only lost its Ready a moment ago is not down: it may be back before it is
-// drained.
+// isDown reports whether moving the Machine takes nothing away: it has no host, it has been told to move already, it is broken and cannot be at work or has a
+// grant, or no node of it works because it is being installed or drained. A Machine that has only lost its Ready a moment ago is not down: it may be back
+// before it is drained.
 func (p *planner) isDown(m *Machine) bool {
 	switch {
-	case !p.guards.hasHost(m) || isRequested(m) || p.guards.isBroken(m):
+	case !p.guards.hasHost(m) || isRequested(m) || p.guards.isBroken(m) && p.guards.hasGrant(p, m):
 		return true
 	case m.Ready:
 		return false
@@ -47,7 +47,9 @@ func (p *planner) updateBrokenBefore() {
 	r := &p.facts.Rollout
 	p.status.BrokenBefore = slices.DeleteFunc(slices.Clone(p.status.BrokenBefore), func(name string) bool {
 		m := p.named[parseName(name)]
-		return m == nil || r.hasMoved(m)
+		// The grant of the Rollout before this one was for its own move.
+		isLeft := m != nil && p.isBeginning() && m.HasServed && !isRequested(m) && !m.IsGranted
+		return m == nil || r.hasMoved(m) || isLeft
 	})
 	p.brokenBefore = nameSet(p.status.BrokenBefore)
 }
@@ -55,7 +57,7 @@ func (p *planner) updateBrokenBefore() {
 // recordBroken adds a Machine that is broken to status.brokenBefore before it is started. The list costs no budget, so a Machine
 // that is Ready again meanwhile is only removed from it.
 func (p *planner) recordBroken(m *Machine) {
-	if m == nil || !p.guards.isBroken(m) || p.brokenBefore[m.key()] {
+	if m == nil || !p.guards.isBroken(m) || p.brokenBefore[m.key()] || !p.guards.hasGrant(p, m) && !p.inProgress[m.key()] {
 		return
 	}
 	p.brokenBefore[m.key()], p.named[m.key()] = true, m

@@ -4,12 +4,14 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/breaker"
 	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
@@ -48,7 +50,54 @@ func (w *world) facts(r *rollout, observed record) Facts {
 		f.Machines = append(f.Machines, o.Machine)
 		w.addHeld(&f, &o)
 	}
+	w.ask(&f)
 	return f
+}
+
+// ask asks for grants as the manager does, of a desk that knows all Machines.
+func (w *world) ask(f *Facts) {
+	names := f.NeedsGrant()
+	asks, asked := make([]breaker.Ask, len(names)), map[string]time.Time{}
+	isConfirmed := w.confirmed != "" && w.confirmed == Confirmation(&f.Rollout.Status)
+	for i, name := range names {
+		since, isKnown := w.asked[name.String()]
+		if !isKnown {
+			since = w.now
+		}
+		asked[name.String()] = since
+		asks[i] = breaker.Ask{Act: breaker.Reinstall, Object: name.String(), Domains: domainsOf(name), Since: since, IsConfirmed: isConfirmed}
+	}
+	w.asked = asked
+	answers := breaker.Decide(breaker.Facts{Clock: f.Clock, Asks: asks, Grants: w.grants, Domains: w.sizes()})
+	for i, answer := range answers {
+		if answer.IsGranted {
+			w.grants = append(w.grants, breaker.Grant{Act: breaker.Reinstall, Object: asks[i].Object, Domains: asks[i].Domains, At: w.now})
+		}
+	}
+	f.SetAnswers(names, answers)
+}
+
+// domainsOf are what may fail as a whole.
+func domainsOf(name types.NamespacedName) []breaker.Domain {
+	return []breaker.Domain{{Kind: "tenant", Name: name.Namespace}, {Kind: "NodeType", Name: "h100"}}
+}
+
+// sizes counts the Machines of each domain.
+func (w *world) sizes() map[breaker.Domain]breaker.Size {
+	out := map[breaker.Domain]breaker.Size{}
+	for _, m := range w.machines {
+		for _, d := range domainsOf(m.key()) {
+			size := out[d]
+			if m.Claimed && !m.isGone {
+				size.Servers++
+			}
+			if m.HasServed && !m.Ready && !m.isGone && !m.Deleting && m.Phase == v1alpha1.MachineValidating {
+				size.Failing++
+			}
+			out[d] = size
+		}
+	}
+	return out
 }
 
 // reconcile lets the manager reconcile a Rollout once.
@@ -68,7 +117,7 @@ func (w *world) reconcile(r *rollout) {
 		effects = append(effects, w.markMachine(r, key))
 	}
 	for _, key := range d.Start {
-		effects = append(effects, w.startMachine(r, key))
+		effects = append(effects, w.startMachine(r, key, slices.Contains(f.Rollout.Status.InProgress, key.String())))
 	}
 	if len(effects) == 2 && w.rng.IntN(2) == 0 {
 		slices.Reverse(effects)
@@ -93,7 +142,8 @@ func (w *world) writeStatus(r *rollout, rv int, status v1alpha1.RolloutStatus) r
 	}}
 }
 
-func (w *world) startMachine(r *rollout, key types.NamespacedName) request {
+// startMachine returns the request to start a Machine, which the budgets cover or not.
+func (w *world) startMachine(r *rollout, key types.NamespacedName, isCovered bool) request {
 	m := w.machineNamed(key)
 	o, _ := m.past.at(w.observedMachines)
 	flight := &startRequest{m, o.rv}
@@ -111,6 +161,9 @@ func (w *world) startMachine(r *rollout, key types.NamespacedName) request {
 		m.isMadeUnavailable = isUnavailable(&m.Machine) && (m.isMadeUnavailable || served)
 		w.logf("%s is started by %s", m.Name, name)
 		w.starts++
+		if !isCovered {
+			w.checkGrant(m)
+		}
 		if last := w.rollouts[len(w.rollouts)-1]; served && last.Name != name && last.Status.Phase == v1alpha1.RolloutDone {
 			w.violated("late: %s is started by %s, and %s is Done", m.Name, name, last.Name)
 		}
@@ -237,6 +290,7 @@ func (w *world) followMessages(r *rollout) {
 		r.Paused = paused
 		w.recordRollout(r)
 	}
+	w.confirmed = Confirmation(&r.Status)
 	if r.says("the tenant frees claims there") {
 		w.freeClaims()
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/plan/breaker"
 	"github.com/ingot-dev/ingot/controllers/plan/event"
 	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
@@ -31,6 +32,10 @@ type Facts struct {
 	Pools map[types.NamespacedName]Pool
 	// Tenants are those that share the clusters of the Machines.
 	Tenants Tenants
+	// CommonCause says what broken Machines that may not be moved have in common; nil: there are none.
+	CommonCause *breaker.Cause
+	// AskAgain is when to ask for grants again; 0: nothing is asked for.
+	AskAgain time.Duration
 }
 
 // Rollout is the Rollout whose next step is decided.
@@ -106,11 +111,15 @@ type Machine struct {
 	Deleting bool
 	// Claimed is true if the Machine has a host.
 	Claimed bool
+	// HasServed is true if its node was admitted in this installation: it may be at work although it is not Ready. Moving it needs a grant.
+	HasServed bool
+	// IsGranted is true if it may be moved without regard to the budgets. The caller sets it.
+	IsGranted bool
 	// FailureReason is the reason of the condition Ready if a person must act; empty: nobody must. See failureReason.
 	FailureReason string
 	// WaitingFor is status.waitingFor.
 	WaitingFor string
-	// BlockedBy says why the Machine may not be rolled now: its TenantCluster or its NodeType is not Ready, or it is powered off. Empty: it may.
+	// BlockedBy says why the Machine may not be rolled now: its TenantCluster or its NodeType is not Ready, it is powered off, or it has no grant. Empty: it may.
 	// The caller sets it.
 	BlockedBy string
 	// Cluster identifies the shared cluster that the Machine is for, and Node is the name of its node there; empty: none. The caller sets Cluster.
@@ -234,7 +243,7 @@ func NewMachine(rollout string, target v1alpha1.RenderedRevision, m *v1alpha1.Ma
 		Namespace: m.Namespace, Name: m.Name, Labeled: m.Labels[v1alpha1.LabelRollout] == rollout,
 		Desired: DesiredRevision(m, target), Installed: m.Status.Installed(), Phase: m.Status.Phase,
 		Deleting: m.DeletionTimestamp != nil, Claimed: m.Status.HostRef != nil,
-		FailureReason: failureReason(m, clock), WaitingFor: m.Status.WaitingFor,
+		FailureReason: failureReason(m, clock), WaitingFor: m.Status.WaitingFor, HasServed: HasServed(m),
 	}
 	if pool := v1alpha1.NodePoolOf(m); pool != "" {
 		out.Pool = types.NamespacedName{Namespace: m.Namespace, Name: pool}
@@ -279,4 +288,17 @@ func failureReason(m *v1alpha1.Machine, clock watched.Clock) string {
 func isOverdue(m *v1alpha1.Machine, clock watched.Clock) bool {
 	d := m.Status.Deadline
 	return d != nil && clock.IsOver(m.Status.PhaseStart(m.CreationTimestamp.Time), d.Time)
+}
+
+// HasServed reports whether the Machine's node was admitted in its present installation.
+func HasServed(m *v1alpha1.Machine) bool {
+	for _, entry := range slices.Backward(m.Status.Timeline) {
+		switch entry.Phase {
+		case v1alpha1.MachineReady:
+			return true
+		case v1alpha1.MachineProvisioning:
+			return false
+		}
+	}
+	return false
 }

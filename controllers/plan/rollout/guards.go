@@ -32,6 +32,11 @@ type guards struct {
 	isUncounted func(p *planner, m *Machine) bool
 	// isBroken reports whether the Machine waits for a person; see the function of that name. Such a Machine is moved at once.
 	isBroken func(*Machine) bool
+	// hasGrant reports whether a broken Machine may be moved without regard to the budgets: it was never admitted in this installation, or it has a grant.
+	//
+	// Without it: the switch of a rack fails while v2-1 is under way. Its 18 Machines count as broken after twenty minutes, and are drained and installed at once
+	// although they work behind the switch.
+	hasGrant func(p *planner, m *Machine) bool
 	// wasBroken reports whether the Machine was broken when this Rollout moved it, and has not been Ready since.
 	//
 	// Without it: the disks of c and d have failed. v2-1 moves both, and both fail again. These are 2 failures of at most 1, so v2-1
@@ -155,6 +160,7 @@ func realGuards() guards {
 		hasHost:             hasHost,
 		isUncounted:         (*planner).isUncounted,
 		isBroken:            isBroken,
+		hasGrant:            (*planner).hasGrant,
 		wasBroken:           func(p *planner, m *Machine) bool { return p.brokenBefore[m.key()] },
 		mustStayInProgress:  func(r *Rollout, m *Machine) bool { return !r.hasMoved(m) },
 		mustCountInProgress: func(*Machine) bool { return true },

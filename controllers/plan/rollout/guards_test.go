@@ -22,6 +22,7 @@ var mutations = []struct {
 	{"Machines without a host count", func(g *guards) { g.hasHost = func(*Machine) bool { return true } }, "settle: or 5: or choice:"},
 	{"what an undo cannot bring back counts", func(g *guards) { g.isUncounted = func(*planner, *Machine) bool { return false } }, "settle:"},
 	{"a Machine that has just lost Ready counts as broken", func(g *guards) { g.isBroken = func(m *Machine) bool { return m.Claimed && !m.Ready } }, "5:"},
+	{"a broken Machine that may be at work is moved at once", func(g *guards) { g.hasGrant = func(*planner, *Machine) bool { return true } }, "5: or grant:"},
 	{"what was broken before counts as failed", func(g *guards) { g.wasBroken = func(*planner, *Machine) bool { return false } }, "settle: or held up:"},
 	{"any Machine may be the canary", func(g *guards) { g.canProve = func(*Machine) bool { return true } }, "choice:"},
 	{"a broken Machine is the canary for want of room", func(g *guards) { g.canProveUnready = func(*planner, *Machine) bool { return true } }, "choice:"},

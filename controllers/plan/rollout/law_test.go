@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/breaker"
 )
 
 func (w *world) minutes(most int) time.Duration { return time.Duration(w.rng.IntN(most)) * time.Minute }
@@ -63,6 +64,26 @@ func (w *world) checkDecision(r *rollout, f Facts, d Decision) {
 		w.checkDevices(&m)
 		w.checkObservedBudget(f, m)
 		w.checkActualBudget(f, m)
+	}
+}
+
+// checkGrant checks that a Machine that may be at work although it is broken is not moved without a grant.
+func (w *world) checkGrant(m *machine) {
+	if !m.wasBroken || !m.HasServed || m.Phase != v1alpha1.MachineValidating {
+		return
+	}
+	isGranted := slices.ContainsFunc(w.grants, func(g breaker.Grant) bool { return g.Object == m.key().String() })
+	if !isGranted {
+		w.violated("grant: %s may be at work and is moved without a grant", m.Name)
+	}
+	done := 0
+	for _, g := range w.grants {
+		if g.Domains[0].Name == m.Namespace && w.now.Sub(g.At) < breaker.Window {
+			done++
+		}
+	}
+	if limit := breaker.Limit(w.sizes()[domainsOf(m.key())[0]].Servers); w.isChaotic && done > limit {
+		w.violated("grant: %d Machines of %s that may be at work are moved within an hour, of at most %d", done, m.Namespace, limit)
 	}
 }
 

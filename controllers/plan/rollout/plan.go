@@ -85,6 +85,7 @@ func plan(f Facts, g guards) Decision {
 		}
 		p.updatePhase()
 		if p.isActive() {
+			p.recordGranted()
 			p.startNext()
 		}
 		p.labelInherited()

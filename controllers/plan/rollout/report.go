@@ -66,6 +66,7 @@ func (p *planner) setConditions() {
 	}
 	p.writeInUse()
 	p.setTenantsCondition()
+	p.setCauseCondition()
 	ready := metav1.ConditionFalse
 	if p.status.Phase == v1alpha1.RolloutDone {
 		ready = metav1.ConditionTrue
@@ -206,7 +207,7 @@ func (p *planner) blockedByText() string {
 		blockers = append(blockers, text)
 	}
 	if p.blocked > 0 {
-		blockers = append(blockers, fmt.Sprintf("%d wait for their tenant: %s", p.blocked, p.blockedBy))
+		blockers = append(blockers, fmt.Sprintf("%d may not be moved now: %s", p.blocked, p.blockedBy))
 	}
 	if text := p.heldBackText(); text != "" {
 		blockers = append(blockers, text)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/breaker"
 )
 
 // The world simulates what the planner works with: Machines that take time and fail, and a manager whose caches are late and whose
@@ -106,8 +107,12 @@ type world struct {
 	tenants     *rand.Rand
 	deviceLimit int
 	starts      int
-	violations  []string
-	trace       func(string, ...any)
+	// asked is since when each Rollout asks for each Machine, grants are those given, and confirmed is what a person has confirmed.
+	asked      map[string]time.Time
+	grants     []breaker.Grant
+	confirmed  string
+	violations []string
+	trace      func(string, ...any)
 }
 
 var poolNames = []types.NamespacedName{{Namespace: "research", Name: "batch"}, {Namespace: "research", Name: "training"}, {Namespace: "inference", Name: "serving"}}
@@ -194,10 +199,11 @@ func (w *world) begin(m *machine) {
 			m.Desired = w.stable
 		}
 	case !w.isPerfect && w.rng.IntN(6) == 0:
-		m.isBroken = w.hasPermanentFailures
+		m.isBroken, m.HasServed = w.hasPermanentFailures, w.rng.IntN(2) == 0
 		m.Claimed, m.Installed, m.Phase, m.FailureReason = true, w.stable, v1alpha1.MachineValidating, v1alpha1.ReasonValidationTimedOut
 	default:
 		m.Claimed, m.Installed, m.Phase, m.Ready, m.ReadySince = true, w.stable, v1alpha1.MachineReady, true, w.now
+		m.HasServed = true
 	}
 	w.recordMachine(m)
 }
@@ -263,14 +269,14 @@ func (w *world) advance(m *machine) {
 	case m.Phase == v1alpha1.MachineDraining && w.isChaotic && w.rng.IntN(20) == 0:
 		m.FailureReason = v1alpha1.ReasonDrainTimedOut
 	case m.Phase == v1alpha1.MachineDraining:
-		m.Phase, m.Installed, m.FailureReason, m.held = v1alpha1.MachineProvisioning, m.Desired, "", 0
+		m.Phase, m.Installed, m.FailureReason, m.held, m.HasServed = v1alpha1.MachineProvisioning, m.Desired, "", 0, false
 		m.due = w.now.Add(time.Duration(5+w.rng.IntN(20)) * time.Minute)
 	case m.Ready:
 	case m.isBroken || w.isChaotic && w.rng.IntN(8) == 0 || w.isBad(m.Installed):
 		m.Phase, m.FailureReason = v1alpha1.MachineValidating, v1alpha1.ReasonValidationTimedOut
 	default:
 		m.Phase, m.Ready, m.ReadySince, m.FailureReason, m.isMadeUnavailable = v1alpha1.MachineReady, true, w.now, "", false
-		m.wasBroken, m.lost = false, 0
+		m.wasBroken, m.lost, m.HasServed = false, 0, true
 	}
 	if m.object != before {
 		w.logf("%s: %s %s wants %q ready=%t failed=%q gone=%t", m.Name, m.Phase, m.Installed, m.Desired, m.Ready, m.FailureReason, m.isGone)
@@ -337,9 +343,9 @@ func (w *world) hasOutdatedMachine() bool {
 // disturb does what people, tenants and servers do.
 func (w *world) disturb() {
 	m := w.machines[w.rng.IntN(len(w.machines))]
-	kinds := 10
+	kinds := 11
 	if w.isPerfect {
-		kinds-- // no tenant's network fails
+		kinds -= 2 // no tenant's network fails
 	}
 	switch w.rng.IntN(kinds) {
 	case 0:
@@ -362,6 +368,14 @@ func (w *world) disturb() {
 		for _, other := range w.machines {
 			if other.Namespace == m.Namespace {
 				w.loseReady(other)
+			}
+		}
+	case 10: // a rack is dark until its Machines count as broken, and comes back
+		for _, other := range w.machines {
+			if other.Namespace == m.Namespace && other.Ready {
+				w.loseReady(other)
+				other.FailureReason, other.due = v1alpha1.ReasonValidationTimedOut, w.now.Add(w.minutes(90))
+				w.recordMachine(other)
 			}
 		}
 	case 7:
