@@ -88,7 +88,7 @@ func Setup(mgr ctrl.Manager, d Dependencies) error {
 		"tenant":       &tenant.Reconciler{Client: c, APIReader: apiReader, Tenants: d.Tenants, Recorder: recorder("tenant"), Clock: d.Clock},
 		"hardwaredata": &hardwaredata.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("hardwaredata")},
 		"host": &host.Reconciler{
-			Client: c, APIReader: apiReader, Installers: d.Installers, ConfigDrives: d.ConfigDrives, Recorder: recorder("host"), Clock: d.Clock, Jitter: d.Jitter,
+			Client: c, APIReader: apiReader, Installers: d.Installers, ConfigDrives: d.ConfigDrives, Grants: d.Grants, Recorder: recorder("host"), Clock: d.Clock, Jitter: d.Jitter,
 			Timeouts: d.HostTimeouts,
 		},
 		"machine": &machine.Reconciler{

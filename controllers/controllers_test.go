@@ -30,7 +30,7 @@ func TestSetupWithManagerReturnsAnErrorThatNamesTheMissingDependencies(t *testin
 		controller interface{ SetupWithManager(ctrl.Manager) error }
 		required   string
 	}{
-		"host":          {&host.Reconciler{}, "Client APIReader Installers ConfigDrives Recorder Clock Jitter"},
+		"host":          {&host.Reconciler{}, "Client APIReader Installers ConfigDrives Grants Recorder Clock Jitter"},
 		"inuse":         {&inuse.Reconciler{}, "Client APIReader Recorder Clock"},
 		"machine":       {&machine.Reconciler{}, "Client APIReader Tenants Claims Recorder Clock Random"},
 		"nodepool":      {&nodepool.Reconciler{}, "Client APIReader Recorder Clock Suffix"},

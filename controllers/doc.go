@@ -142,7 +142,7 @@
 //	  hardware_netboot --> hardware_agent & hardware_identity
 //	  hardware_redfish --> hardware & hardware_identity
 //	  hardwaredata --> plan_event & plan_inventory
-//	  host --> plan_bmcaddress & plan_bootca & plan_bootnetwork & plan_host & plan_sameserver & plan_verdict & serverclock
+//	  host --> grants & plan_bmcaddress & plan_bootca & plan_bootnetwork & plan_host & plan_sameserver & plan_verdict
 //	  inuse --> plan_event & plan_inuse
 //	  machine --> plan_join & plan_lifecycle & plan_placement & plan_quota & plan_rendering & plan_sameserver & serverclock
 //	  nodepool --> plan_event & plan_join & plan_placement & plan_quota & plan_sameserver & plan_scaling
@@ -152,7 +152,7 @@
 //	  plan_breaker --> plan_watched
 //	  plan_contest --> plan_watched
 //	  plan_feasibility --> plan_providerkind
-//	  plan_host --> plan_event & plan_inventory & plan_queue & plan_watched
+//	  plan_host --> plan_breaker & plan_event & plan_inventory & plan_queue
 //	  plan_lifecycle --> plan_contest & plan_event & plan_inventory & plan_nodeidentity
 //	  plan_placement --> plan_inventory & plan_providerkind
 //	  plan_probe --> plan_watched

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/grants"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/plan/event"
 	plan "github.com/ingot-dev/ingot/controllers/plan/host"
@@ -57,6 +58,8 @@ type Reconciler struct {
 	Installers Installers
 	// ConfigDrives reads the documents of claims.
 	ConfigDrives ConfigDrives
+	// Grants answers what erases hosts that nobody has asked to be erased.
+	Grants *grants.Desk
 	// Recorder publishes events.
 	Recorder events.EventRecorder
 	// Clock tells the time.

@@ -37,6 +37,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/grants"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/direct"
 	"github.com/ingot-dev/ingot/controllers/hardware/ironic"
@@ -96,6 +97,14 @@ var diskImage = sync.OnceValues(func() ([]byte, error) {
 })
 
 // rig is a namespace of a redfish provider with simulated servers, and a controller that serves it.
+// quickly is a clock that runs a thousand times as fast.
+type quickly struct{}
+
+var began = time.Now()
+
+func (quickly) Now() time.Time                       { return began.Add(1000 * time.Since(began)) }
+func (q quickly) Since(then time.Time) time.Duration { return q.Now().Sub(then) }
+
 type rig struct {
 	t         *testing.T
 	namespace string
@@ -253,7 +262,7 @@ func (r *rig) start() {
 	}
 	r.boot.Store("handler", service)
 	reconciler := &host.Reconciler{
-		Client: behind{counted, r.stale, r.hasNoRecords}, APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("ingot"), Clock: clock.RealClock{}, Jitter: rand.Float64,
+		Client: behind{counted, r.stale, r.hasNoRecords}, APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("ingot"), Clock: clock.RealClock{}, Grants: &grants.Desk{Clock: quickly{}}, Jitter: rand.Float64,
 		Timeouts: r.timeouts, ConfigDrives: store, Installers: r.installers(direct.Options{BMCs: bmcs, Store: store, MediaURLs: service.MediaURLs, ProgramURLs: service.ProgramURLs, Log: r.logger(),
 			Timeouts: hardware.Timeouts{GracefulOff: 50 * time.Millisecond, PowerOff: r.powerOff, PowerOn: r.powerOn, PowerOnRetry: 300 * time.Millisecond, Boot: r.bootTimeout}}),
 	}

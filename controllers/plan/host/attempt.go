@@ -62,6 +62,9 @@ func (p *planner) eraseMode() v1alpha1.EraseMode {
 	if mode == "" || (p.d.Record.LastTenant == unknownTenant || p.hasSharedDataOnly()) && mode == v1alpha1.EraseNone {
 		mode = v1alpha1.EraseMetadata
 	}
+	if asked := v1alpha1.EraseMode(p.Host.Erase); p.d.Record.LastTenant == unknownTenant && eraseStrength[asked] > eraseStrength[mode] {
+		mode = asked
+	}
 	if p.hasUnfinishedErase() && eraseStrength[p.d.Record.Wanted.Erase] > eraseStrength[mode] {
 		mode = p.d.Record.Wanted.Erase
 	}

@@ -72,7 +72,7 @@ var edges = []edge{
 
 	{metal3.StateExternallyProvisioned, metal3.StateDeprovisioning, "nobody else installs it any more", not((*planner).isExternallyProvisioned), (*planner).recordUnknownContent},
 
-	{metal3.StateDeprovisioning, metal3.StateAvailable, "its disks are clean", all((*planner).isIdle, (*planner).isReadyForPool), nil},
+	{metal3.StateDeprovisioning, metal3.StateAvailable, "its disks are clean", all((*planner).isIdle, (*planner).isReadyForPool), (*planner).removeEraseAnnotation},
 	{metal3.StateDeprovisioning, metal3.StateAvailable, "the power is off, the policy requests no erase, and the installer need not be told", (*planner).canSkipErase, (*planner).recordSkippedErase},
 
 	{metal3.StatePoweringOffBeforeDelete, metal3.StateAvailable, "claimed again, and clean", (*planner).isReadyForPool, nil},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/plan/breaker"
 	"github.com/ingot-dev/ingot/controllers/plan/event"
 	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
@@ -80,6 +81,8 @@ type Facts struct {
 	BootProblem string
 	// BootReason is the reason of BootProblem; empty: BootAddressWrong.
 	BootReason string
+	// Grant answers what NeedsGrant asks for; nil: it was not asked for.
+	Grant *breaker.Answer
 	// Observed is the installer's observation. It is nil when the installer was not or could not be asked.
 	Observed *hardware.Observation
 	// Problem is why the BMC could not be read or, with the reason SameServer, why it must not be used: another host is the same server. It is

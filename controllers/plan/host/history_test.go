@@ -13,6 +13,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/plan/breaker"
 	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
@@ -249,6 +250,9 @@ func (w *world) facts() Facts {
 	if w.duplicated {
 		duplicate(&f)
 	}
+	if f.NeedsGrant() {
+		f.Grant = &breaker.Answer{IsGranted: w.calm || w.now.Minute()%3 == 0, Wait: time.Minute, Cause: &breaker.Cause{Act: breaker.Erase}}
+	}
 	return f
 }
 
@@ -294,7 +298,11 @@ func (w *world) check(f Facts, d Decision) {
 	if !equality.Semantic.DeepEqual(f.Record.Attempt, d.Record.Attempt) {
 		w.fail("the installer's state is changed to %+v", d.Record.Attempt)
 	}
+	needed := f
+	needed.Record = d.Record
 	switch {
+	case needed.NeedsGrant() && after == metal3.StateDeprovisioning && d.Action.Kind != ActionNone && (f.Grant == nil || !f.Grant.IsGranted):
+		w.fail("action %s on a host of unknown content without a grant", d.Action.Kind)
 	case w.duplicated && d.Action.Kind != ActionNone:
 		w.fail("action %s while another host is the same server", d.Action.Kind)
 	case d.Action.Kind == ActionInstall && (f.Spec.Machine == nil || !f.Host.Claimed || f.Host.ConsumerUID != string(f.Spec.Machine.UID)):

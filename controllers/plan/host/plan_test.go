@@ -14,6 +14,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/plan/breaker"
 	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
@@ -24,7 +25,7 @@ var image = v1alpha1.ExactImage{URL: "https://images/a.raw", Checksum: "sha256:a
 // facts begins a case: a host in a state, powered as said, whose BMC answers.
 func facts(state metal3.ProvisioningState, power hardware.PowerState) Facts {
 	return Facts{
-		Clock: watched.Clock{Now: noon}, Random: 0.5, Timeouts: DefaultTimeouts(), ErasePolicy: v1alpha1.EraseMetadata,
+		Clock: watched.Clock{Now: noon}, Random: 0.5, Timeouts: DefaultTimeouts(), Grant: &breaker.Answer{IsGranted: true}, ErasePolicy: v1alpha1.EraseMetadata,
 		Host: Host{Generation: 3, Status: Status{State: state, OperationalStatus: metal3.OperationalStatusOK, PoweredOn: power == hardware.PowerOn}},
 		Record: v1alpha1.HostRecordStatus{Power: &v1alpha1.HostPower{
 			State: string(power), ObservedGeneration: 3, ObservedAt: at(-time.Hour)}},

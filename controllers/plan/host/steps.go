@@ -86,6 +86,7 @@ var stateSteps = map[metal3.ProvisioningState][]step{
 	metal3.StateProvisioned:           powerSteps,
 	metal3.StateExternallyProvisioned: powerSteps,
 	metal3.StateDeprovisioning: append([]step{
+		{"wait for a grant", (*planner).waitForGrant},
 		{"power off before the erase", (*planner).powerOffBeforeErase},
 	}, attemptSteps...),
 	metal3.StatePoweringOffBeforeDelete: {{"power off before the deletion", (*planner).powerOff}},

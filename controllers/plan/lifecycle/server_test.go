@@ -10,6 +10,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/plan/breaker"
 	hostplan "github.com/ingot-dev/ingot/controllers/plan/host"
 )
 
@@ -71,6 +72,9 @@ func (w *world) reconcileHost(h *host) {
 			power = hardware.PowerOn
 		}
 		f.Observed = &hardware.Observation{Power: power, Attempt: h.hw.attempt}
+	}
+	if f.NeedsGrant() {
+		f.Grant = &breaker.Answer{IsGranted: true}
 	}
 	d := hostplan.Plan(f)
 	w.logf("%s %s -> %s %s %s power %s gen %d", h.name, observed.status.State, d.Status.State, d.Action.Kind, d.Status.ErrorMessage, d.Record.Power.State, d.Record.Power.ObservedGeneration)

@@ -1,0 +1,58 @@
+package host
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/plan/breaker"
+)
+
+func TestManyHostsOfUnknownContentAreNeitherPoweredOffNorErased(t *testing.T) {
+	many := &breaker.Answer{Wait: time.Minute, Cause: &breaker.Cause{Act: breaker.Erase, Domain: breaker.Domain{Kind: "rack", Name: "r1"}, Due: 18, Servers: 18, Limit: 1}}
+	for _, c := range []struct {
+		about  string
+		change func(*Facts)
+		acts   bool
+		says   string
+	}{
+		{"it has its grant", func(*Facts) {}, true, ""},
+		{"it has not asked yet", func(f *Facts) { f.Grant = nil }, false, ""},
+		{"others may follow", func(f *Facts) { f.Grant = &breaker.Answer{Wait: time.Minute} }, false, ""},
+		{"it is one of many", func(f *Facts) { f.Grant = many }, false, "18 of the 18 servers of rack r1"},
+		{"its record has just been lost", func(f *Facts) { f.Grant, f.Record = nil, v1alpha1.HostRecordStatus{} }, false, ""},
+		{"a person asks for the erase", func(f *Facts) { f.Grant, f.Host.Erase = many, string(v1alpha1.EraseFull) }, true, ""},
+		{"a person deletes the host", func(f *Facts) { f.Grant, f.Host.Deleting = many, true }, true, ""},
+		{"its tenant is known", func(f *Facts) { f.Grant, f.Record.LastTenant = many, "team/research" }, true, ""},
+		{"its erase was begun", func(f *Facts) {
+			*f = f.attempted(4, hardware.OpErase, hardware.AttemptRunning, "")
+			f.Grant = many
+		}, true, ""},
+	} {
+		f := facts(metal3.StateDeprovisioning, hardware.PowerOn).with(func(f *Facts) { f.Record.LastTenant = unknownTenant }).with(c.change)
+		d := Plan(f)
+		if acts := d.Action.Kind != ActionNone; acts != c.acts || !strings.Contains(d.Status.ErrorMessage, c.says) || d.RequeueAfter <= 0 {
+			t.Errorf("%s: action %q, error %q, again in %s", c.about, d.Action.Kind, d.Status.ErrorMessage, d.RequeueAfter)
+		}
+	}
+}
+
+func TestAPersonsEraseOfAHostOfUnknownContentIsMadeOnce(t *testing.T) {
+	f := facts(metal3.StateDeprovisioning, hardware.PowerOff).with(func(f *Facts) {
+		f.Record.LastTenant, f.Host.Erase, f.Grant = unknownTenant, string(v1alpha1.EraseFull), nil
+	})
+	d := Plan(f)
+	if w := d.Record.Wanted; w == nil || w.Erase != v1alpha1.EraseFull {
+		t.Fatalf("%+v", d.Record.Wanted)
+	}
+	f.Record = d.Record
+	f = f.attempted(f.Record.Wanted.Number, hardware.OpErase, hardware.AttemptSucceeded, "")
+	f.Record.LastTenant = unknownTenant
+	if d = Plan(f); d.Status.State != metal3.StateAvailable || len(d.RemoveAnnotations) != 1 {
+		t.Errorf("%s, removes %v: %s", d.Status.State, d.RemoveAnnotations, d.Status.ErrorMessage)
+	}
+}
