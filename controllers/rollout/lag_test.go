@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/grants"
 )
 
 // targets patches the NodeType's status.
@@ -69,7 +70,7 @@ func lagging(t *testing.T, stale func(key client.ObjectKey, object client.Object
 
 func reconcileOnce(t *testing.T, cached client.Client, rollout string) ctrl.Result {
 	t.Helper()
-	r := &Reconciler{Client: cached, APIReader: server.Client, Tenants: tenants, Recorder: events.NewFakeRecorder(100), Clock: clock.RealClock{}}
+	r := &Reconciler{Client: cached, APIReader: server.Client, Tenants: tenants, Grants: &grants.Desk{Clock: clock.RealClock{}}, Recorder: events.NewFakeRecorder(100), Clock: clock.RealClock{}}
 	result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: rollout}})
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,9 @@ type evidence string
 // The kinds of evidence.
 const (
 	evidenceUnread  evidence = "" // it is in what only a read of the single node tells
-	evidencePresent evidence = "present"
+	// evidenceToConfirm is a cleaning that was seen from its beginning to its end, unless it was aborted in between: what is wrong with that only a read tells.
+	evidenceToConfirm evidence = "to be confirmed"
+	evidencePresent   evidence = "present"
 	evidenceAbsent  evidence = "absent"
 )
 
@@ -82,7 +84,8 @@ func (i *Installer) prove(ctx context.Context, c call, n node, install *installa
 		i.note(c.host, fresh, false)
 		return nil
 	}
-	if c.evidence = evidenceAbsent; fresh.hasTraces() {
+	isSeen := i.seen.evidenceOf(n) == evidenceToConfirm && fresh.lastError == ""
+	if c.evidence = evidenceAbsent; (isSeen || fresh.hasTraces()) && !fresh.mayHaveLostError() {
 		c.evidence = evidencePresent
 	}
 	return i.perform(ctx, c, fresh, nextAction(fresh, c), install)
@@ -207,6 +210,8 @@ func (s *sightings) evidenceOf(n node) evidence {
 	switch {
 	case seen.number != n.record.number:
 		return evidenceUnread
+	case seen.isSeen && seen.ended != "" && seen.ended == n.changed && len(cleanSteps[n.record.work]) > 0:
+		return evidenceToConfirm
 	case seen.isSeen && seen.ended != "" && seen.ended == n.changed:
 		return evidencePresent
 	case n.record.work == workInstall:

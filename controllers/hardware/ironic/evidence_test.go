@@ -131,10 +131,10 @@ func TestACleaningIsProvenByWhatOnlyItShows(t *testing.T) {
 		looks      []look
 		want       evidence
 	}{
-		"accepted, and too short to be listed":                  {true, []look{{soon, end}}, evidencePresent},
-		"accepted, and seen":                                    {true, []look{{soon, cleaning}, {soon, waiting}, {soon, end}}, evidencePresent},
-		"listed again and again after its end":                  {true, []look{{soon, end}, {late, end}, {late, end}}, evidencePresent},
-		"seen by a process that has just started":               {false, []look{{soon, waiting}, {soon, erasing}, {soon, end}}, evidencePresent},
+		"accepted, and too short to be listed":                  {true, []look{{soon, end}}, evidenceToConfirm},
+		"accepted, and seen":                                    {true, []look{{soon, cleaning}, {soon, waiting}, {soon, end}}, evidenceToConfirm},
+		"listed again and again after its end":                  {true, []look{{soon, end}, {late, end}, {late, end}}, evidenceToConfirm},
+		"seen by a process that has just started":               {false, []look{{soon, waiting}, {soon, erasing}, {soon, end}}, evidenceToConfirm},
 		"nothing was seen":                                      {false, []look{{soon, before}, {soon, end}}, evidenceAbsent},
 		"a request that is about to be refused":                 {false, []look{{soon, before}, {soon, cleaning}, {soon, end}}, evidenceAbsent},
 		"other steps, by an operator":                           {false, []look{{soon, before}, {soon, waiting}, {soon, other}, {soon, end}}, evidenceAbsent},
@@ -146,7 +146,7 @@ func TestACleaningIsProvenByWhatOnlyItShows(t *testing.T) {
 		"provided after its end":                                {true, []look{{soon, erasing}, {soon, n.at(nodes.Available, "t8")}, {soon, end}}, evidenceAbsent},
 		"moved after its end, between two lists":                {true, []look{{soon, end}, {soon, n.at(nodes.Manageable, "t11")}}, evidenceAbsent},
 		"not seen for a long time":                              {true, []look{{soon, erasing}, {late, end}}, evidenceUnread},
-		"not seen for a long time, and then at its step":        {true, []look{{soon, erasing}, {late, erasing}, {soon, end}}, evidencePresent},
+		"not seen for a long time, and then at its step":        {true, []look{{soon, erasing}, {late, erasing}, {soon, end}}, evidenceToConfirm},
 		"not seen for a long time, and then at an unknown step": {true, []look{{soon, waiting}, {late, waiting}, {soon, end}}, evidenceUnread},
 		"cleaned by an operator after its end":                  {true, []look{{soon, end}, {soon, n.at(nodes.CleanWait, "t10")}, {soon, n.at(nodes.Manageable, "t11")}}, evidenceAbsent},
 		"an inspection that waits":                              {false, []look{{soon, inspection.at(nodes.InspectWait, "t2")}, {soon, inspection.at(nodes.Manageable, "t3")}}, evidencePresent},
@@ -244,6 +244,31 @@ func TestTheTracesOfWorkProveItToAProcessThatCameTooLate(t *testing.T) {
 		"no inspection ever": {func(n *nodes.Node) { inspected(n); n.InspectionFinishedAt = nil }, false},
 	} {
 		if got := cleaned(c.change).hasTraces(); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestAnErrorThatAPowerRequestHasClearedIsNoSuccess: an erase that somebody aborted ends where an erase ends, and its error goes with the next request for power.
+func TestAnErrorThatAPowerRequestHasClearedIsNoSuccess(t *testing.T) {
+	ended := time.Date(2026, 11, 26, 12, 10, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		work    work
+		powered any
+		want    bool
+	}{
+		"off before its end":             {workEraseFull, "2026-11-26T12:09:58.500000", false},
+		"at its end":                     {workEraseFull, "2026-11-26T12:10:00.900000", false},
+		"on after it":                    {workEraseFull, "2026-11-26T12:10:20.100000", true},
+		"an Ironic that does not say so": {workEraseFull, nil, false},
+		"an inspection":                  {workInspect, "2026-11-26T12:10:20.100000", false},
+	} {
+		n := newNode(nodes.Node{
+			ProvisionState: string(nodes.Manageable), ProvisionUpdatedAt: ended,
+			Extra:              map[string]any{extraHost: testHost.UID, extraWork: string(c.work), extraFrom: timeText(ended.Add(-time.Hour))},
+			DriverInternalInfo: map[string]any{"last_power_state_change": c.powered},
+		})
+		if got := n.mayHaveLostError(); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

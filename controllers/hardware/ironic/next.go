@@ -64,7 +64,7 @@ func nextAction(n node, c call) action {
 		return action{kind: actionWait} // the conductor lets go of it soon
 	case isAtGoal(n) && c.evidence == evidencePresent:
 		return action{kind: actionEnd, outcome: outcomeDone}
-	case isAtGoal(n) && c.evidence == evidenceUnread:
+	case isAtGoal(n) && (c.evidence == evidenceUnread || c.evidence == evidenceToConfirm):
 		return action{kind: actionProve}
 	default:
 		return continuing(n, c)

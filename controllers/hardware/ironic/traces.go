@@ -19,6 +19,8 @@ type traces struct {
 	hasDrive bool
 	// cleanedFrom is when a conductor last asked an agent for its clean steps, which it does at the beginning of each cleaning, spokenAt when an agent last said a word.
 	cleanedFrom, spokenAt time.Time
+	// poweredAt is when Ironic was last asked for another power state. That clears the error of a node, except in a state of failure.
+	poweredAt time.Time
 	// inspectedAt is when an inspection last ended, also one that was refused.
 	inspectedAt time.Time
 }
@@ -28,6 +30,7 @@ func newTraces(n nodes.Node) traces {
 	drive := n.InstanceInfo["configdrive"]
 	read := traces{hasDrive: drive != nil && drive != ""}
 	read.cleanedFrom, read.spokenAt = internalTime(n, "agent_cached_clean_steps_refreshed"), internalTime(n, "agent_last_heartbeat")
+	read.poweredAt = internalTime(n, "last_power_state_change")
 	if n.InspectionFinishedAt != nil {
 		read.inspectedAt = *n.InspectionFinishedAt
 	}
@@ -42,6 +45,14 @@ func internalTime(n nodes.Node, key string) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// mayHaveLostError reports whether the power was asked for since the node's last change, so that an error that it had then is gone. A cleaning powers the server off
+// before it ends, and says so of itself. Without it: somebody aborts an erase, manages the node and powers it on, all between two lists. The node rests where an
+// erase leads to, without an error, and disks that nobody has erased go to the next tenant.
+func (n node) mayHaveLostError() bool {
+	changed, err := time.Parse(time.RFC3339Nano, n.changed)
+	return len(cleanSteps[n.record.work]) > 0 && (err != nil || n.traces.poweredAt.After(changed.Add(sameMoment)))
 }
 
 // hasTraces reports whether the node has the traces of the work of its attempt, from its request to the node's last change.
