@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/test/management"
 )
 
 // writes counts what a process writes, by kind.
@@ -119,6 +120,10 @@ func TestAnInstallationCostsFewWrites(t *testing.T) {
 	r.writes.reset()
 	r.claim(s, "m1", 1, v1alpha1.EraseMetadata)
 	r.await(s, "it is provisioned", inState(metal3.StateProvisioned))
+	management.Eventually(t, "the answer to its last write is there", func() bool {
+		got, _ := r.writes.counted()
+		return got["BareMetalHost/status"] > 1
+	})
 	r.stop()
 	got, log := r.writes.counted()
 	want := map[string]int{"HostRecord/status": 8, "BareMetalHost/status": 2, "applied": 1}
