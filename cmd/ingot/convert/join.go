@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/cmd/ingot/convert/conversion"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
 )
@@ -25,7 +26,7 @@ func (c *converter) convertJoins(all []offline.Manifest) {
 		said[namespace+"/"+name] = true
 		c.Begin()
 		c.AddFinding(m, "spec.vClusterRef", conversion.RuleAdd, "nodes join the vCluster %s with private nodes: add spec.join.vcluster.endpoint, https://HOST:PORT as servers reach it, and the Secret %s-kubeconfig with the key kubeconfig; "+
-			"ingot tenant add %s --join vcluster --try-join --include-secret checks the cluster and prints both", name, name, name)
+			"ingot tenant add %s --join vcluster --try-join --include-secret checks the cluster and prints both", name, name, input.ShellWord(name))
 		metadata := map[string]any{"name": name}
 		if namespace == "" {
 			c.AddFinding(m, "metadata.namespace", conversion.RuleAdd, "add metadata.namespace to TenantCluster %s, that of its NodePools and Machines", name)
@@ -65,7 +66,7 @@ func (c *converter) reportJoin(m offline.Manifest) {
 	switch named := slices.Sorted(maps.Keys(endpoints)); {
 	case len(named) > 0:
 		c.AddFinding(m, "spec", conversion.RuleAdd, "user data joins nodes by kubeadm at %s: make a TenantCluster of that cluster with spec.join.kubeadm.endpoint; ingot tenant add NAME --join kubeadm --endpoint %s --try-join checks the cluster and prints it",
-			strings.Join(named, " and "), named[0])
+			strings.Join(named, " and "), input.ShellWord(named[0]))
 	case !c.hasTenants:
 		c.AddFinding(m, "spec", conversion.RuleAdd, "no NodeClaim says which cluster its nodes join: make a TenantCluster; ingot tenant add NAME --join vcluster, or kubeadm or tlsBootstrap, with --try-join checks the cluster and prints it")
 	}

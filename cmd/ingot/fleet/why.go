@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot/connect"
 	"github.com/ingot-dev/ingot/controllers/hardware"
@@ -223,12 +224,12 @@ func (d Diagnosis) diskStep() string {
 	case hardware.ReasonRootDiskDiffers:
 		advice := "mend the disk that the Machine was installed on or, if what is on another disk may be lost, accept that one: " + annotate + v1alpha1.AnnotationRootDisk + "="
 		if len(d.others) == 1 {
-			return advice + d.others[0]
+			return advice + input.ShellWord(d.others[0])
 		}
 		return advice + "SERIAL, where SERIAL is one of: " + cmp.Or(strings.Join(d.others, ", "), "those in the attempt's message")
 	case hardware.ReasonDiskMissing:
 		return "mend the disk, " + retry + "; if it was taken out: " + annotate + v1alpha1.AnnotationDiskGone + "=" +
-			cmp.Or(strings.Join(d.missing, ","), "SERIAL, with the serial numbers in the attempt's message")
+			missingDisks(d.missing)
 	case hardware.ReasonDiskNotErasable:
 		return "mend the disk, " + retry + "; if it was taken out: " + annotate + v1alpha1.AnnotationDiskGone + "=SERIAL, with the serial number in the attempt's message"
 	case hardware.ReasonNoDisk:
@@ -237,6 +238,14 @@ func (d Diagnosis) diskStep() string {
 		return "the agent reported an erase without proof for every disk: look at its version, in the files of the boot service, and at its log on the console of " + d.Host.Name + ", " + retry
 	}
 	return ""
+}
+
+// missingDisks returns the value of the annotation that gives the disks up.
+func missingDisks(names []string) string {
+	if len(names) == 0 {
+		return "SERIAL, with the serial numbers in the attempt's message"
+	}
+	return input.ShellWord(strings.Join(names, ","))
 }
 
 // diskNames returns the names of the disks that the agent that looked last did not find, and of those that are there beside the disk of the

@@ -22,11 +22,11 @@ type evidence string
 
 // The kinds of evidence.
 const (
-	evidenceUnread  evidence = "" // it is in what only a read of the single node tells
+	evidenceUnread evidence = "" // it is in what only a read of the single node tells
 	// evidenceToConfirm is a cleaning that was seen from its beginning to its end, unless it was aborted in between: what is wrong with that only a read tells.
 	evidenceToConfirm evidence = "to be confirmed"
 	evidencePresent   evidence = "present"
-	evidenceAbsent  evidence = "absent"
+	evidenceAbsent    evidence = "absent"
 )
 
 // noWorkerError is what Ironic says of a node that it gave the state from before, because it had no free worker for what was requested. noWorkerFault is in its refusal.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/cmd/ingot/convert/conversion"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
 )
@@ -21,7 +22,7 @@ func (c *converter) convertCluster(m offline.Manifest) {
 	secret := m.Name() + "-ingot"
 	c.AddFinding(m, "", conversion.RuleAdd, "Secret %s must have the cluster's kubeconfig in the key kubeconfig, best one with no more rights than nodes and drains need: kubectl -n %s create secret generic %s --from-file=kubeconfig=FILE. "+
 		"`ingot tenant add %s --join kubeadm --kubeconfig FILE` checks it; do not apply what that prints, because Cluster API keeps an administrator's kubeconfig in Secret %s-kubeconfig, whose name it gives",
-		secret, cmp.Or(m.Namespace(), "NAMESPACE"), secret, m.Name(), m.Name())
+		secret, input.ShellWord(cmp.Or(m.Namespace(), "NAMESPACE")), input.ShellWord(secret), input.ShellWord(m.Name()), m.Name())
 	out := map[string]any{"kubeconfigSecretRef": map[string]any{"name": secret}, "join": map[string]any{"kubeadm": kubeadm}}
 	if domain := conversion.ValueAt[string](spec, "clusterNetwork", "serviceDomain"); domain != "cluster.local" {
 		conversion.CopyField(out, "clusterDomain", domain)

@@ -172,6 +172,7 @@ func (t *Table) AddPartition(diskSize, size int64, name string) (Extent, error) 
 		return Extent{}, fmt.Errorf("%w: the partitions end at byte %d of %d, and %d are needed behind them", ErrFull, limit, diskSize, extent.Size)
 	}
 	entry := t.entry(free)
+	clear(entry) // an entry is free by its type alone, and the rest may be that of a partition that was deleted
 	copy(entry, linuxData[:])
 	guid := sha256.Sum256(append(bytes.Clone(t.header[56:72]), name...))
 	guid[7], guid[8] = guid[7]&0x0F|0x80, guid[8]&0x3F|0x80 // RFC 9562 version 8; the third field is little-endian

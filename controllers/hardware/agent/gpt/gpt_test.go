@@ -146,6 +146,25 @@ func TestPartitionsAtTheEdgesOfTheDiskAreRead(t *testing.T) {
 	}
 }
 
+func TestAnEntryThatIsUsedAgainKeepsNothing(t *testing.T) {
+	head := newTable(t, 4)
+	table, err := ParseTable(head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A partition that was deleted by its type alone, with the attribute of one that is not to be mounted (UEFI 2.10, table 5.8) and a long name.
+	for i := 16; i < entrySize; i++ {
+		table.entry(0)[i] = 0xA5
+	}
+	if _, err := table.AddPartition(16*alignment, alignment, "ci"); err != nil {
+		t.Fatal(err)
+	}
+	entry := table.entry(0)
+	if name := entryName(entry); name != "ci" || binary.LittleEndian.Uint64(entry[48:]) != 0 {
+		t.Errorf("name %q, attributes %x", name, entry[48:56])
+	}
+}
+
 func TestAPartitionIsAddedWhereItJustFits(t *testing.T) {
 	first := Extent{Offset: alignment, Size: alignment}
 	for size, expected := range map[int64]error{5 * alignment: nil, 5*alignment + 1: ErrFull} {
