@@ -93,6 +93,8 @@ const (
 	ReasonRenderingUnreadable = "RenderingUnreadable"
 	// ReasonOlderShape: the object was written by a version of Ingot that kept less than this one needs; nothing is done with it.
 	ReasonOlderShape = "OlderShape"
+	// ReasonNewerShape: the object has a value that this version of Ingot does not know, so a newer one wrote it. Nothing is done until that runs again.
+	ReasonNewerShape = "NewerShape"
 )
 
 // NodeTypeSpec is a class of nodes.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
@@ -54,5 +55,19 @@ func TestAPersonsEraseOfAHostOfUnknownContentIsMadeOnce(t *testing.T) {
 	f.Record.LastTenant = unknownTenant
 	if d = Plan(f); d.Status.State != metal3.StateAvailable || len(d.RemoveAnnotations) != 1 {
 		t.Errorf("%s, removes %v: %s", d.Status.State, d.RemoveAnnotations, d.Status.ErrorMessage)
+	}
+}
+
+func TestAValueOfANewerVersionIsShownAndWaitedOn(t *testing.T) {
+	for about, change := range map[string]func(*v1alpha1.WantedAttempt){
+		"operation Sanitize": func(w *v1alpha1.WantedAttempt) { w.Operation = "Sanitize" },
+		"outcome Postponed":  func(w *v1alpha1.WantedAttempt) { w.Outcome = "Postponed" },
+	} {
+		f := facts(metal3.StateProvisioning, hardware.PowerOn).claimed().attempted(4, hardware.OpInstall, hardware.AttemptRunning, "")
+		change(f.Record.Wanted)
+		d := Plan(f)
+		if d.Action.Kind != ActionNone || !equality.Semantic.DeepEqual(d.Record.Wanted, f.Record.Wanted) || !strings.Contains(d.Status.ErrorMessage, v1alpha1.ReasonNewerShape) || !strings.Contains(d.Status.ErrorMessage, about) || d.RequeueAfter <= 0 {
+			t.Errorf("%s: action %q, error %q, wanted %+v", about, d.Action.Kind, d.Status.ErrorMessage, d.Record.Wanted)
+		}
 	}
 }

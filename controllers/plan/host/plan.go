@@ -32,6 +32,8 @@ func Plan(f Facts) Decision {
 		p.decideDetached()
 	case p.hasOlderShape():
 		p.refuseOlderShape()
+	case p.newerValue() != "":
+		p.refuseNewerShape()
 	case p.isHeldAfterRestore():
 		p.reportRestored()
 	default:
@@ -69,6 +71,30 @@ func (p *planner) decideDetached() {
 
 // hasOlderShape reports whether an earlier version of Ingot wrote the record. That version kept in status.attempt what status.wanted has now.
 func (p planner) hasOlderShape() bool { return p.Record.Wanted == nil && p.Record.Attempt != nil }
+
+// newerValue returns what of the record's attempt this version does not know; empty: it knows all of it.
+func (p planner) newerValue() string {
+	w := p.Record.Wanted
+	switch {
+	case w == nil:
+	case !slices.Contains([]hardware.Operation{hardware.OpInspect, hardware.OpInstall, hardware.OpErase}, hardware.Operation(w.Operation)):
+		return "operation " + input.Line(w.Operation, maxShownValue)
+	case !slices.Contains([]v1alpha1.AttemptOutcome{"", v1alpha1.AttemptSucceeded, v1alpha1.AttemptFailed}, w.Outcome):
+		return "outcome " + input.Line(string(w.Outcome), maxShownValue)
+	}
+	return ""
+}
+
+// maxShownValue is how much of a value that is not known is shown, in bytes.
+const maxShownValue = 64
+
+// refuseNewerShape does nothing with the hardware: a newer manager that was taken back wrote the record, and knows what it means.
+func (p *planner) refuseNewerShape() {
+	p.clearError()
+	p.setError(metal3.RegistrationError, v1alpha1.ReasonNewerShape, fmt.Sprintf(
+		"status.wanted of the HostRecord has the %s, which this version of Ingot does not know: nothing is done with this host until a manager runs that does", p.newerValue()))
+	p.d.RequeueAfter, p.d.WaitingFor = p.idleInterval(), "a newer manager"
+}
 
 // refuseOlderShape does nothing with the hardware, because the record does not tell what is on the disks and which attempt runs.
 func (p *planner) refuseOlderShape() {

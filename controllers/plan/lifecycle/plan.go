@@ -123,6 +123,8 @@ func plan(f Facts, g guards) Decision {
 		p.Machine.Status = *p.d.Status.DeepCopy()
 	}
 	switch e := p.nextEdge(); {
+	case phases[p.Machine.Status.Phase] == nil:
+		return p.refuseNewerShape()
 	case e == nil:
 		p.applyResult(runSteps(phases[p.Machine.Status.Phase], p.scope))
 	case e.to == gone:

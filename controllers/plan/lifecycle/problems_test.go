@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
@@ -28,6 +30,18 @@ func TestAKubeletMustNotBeNewerThanTheAPIServerNorMoreThanThreeMinorVersionsOlde
 	} {
 		if got := VersionSkewProblem(c.kubelet, c.server); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("kubelet %s, server %s: %q", c.kubelet, c.server, got)
+		}
+	}
+}
+
+func TestAPhaseOfANewerVersionIsShownAndWaitedOn(t *testing.T) {
+	for _, isDeleted := range []bool{false, true} {
+		f := factsIn(t, v1alpha1.MachineReady)
+		f.Machine.Status.Phase, f.Machine.Deleting = "Repairing", isDeleted
+		d := Plan(f)
+		ready := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionReady)
+		if d.Action != nil || d.Status.Phase != "Repairing" || d.RequeueAfter <= 0 || ready.Reason != v1alpha1.ReasonNewerShape || !strings.Contains(ready.Message, `"Repairing"`) {
+			t.Errorf("deleted %t: %+v, %+v", isDeleted, d.Action, ready)
 		}
 	}
 }

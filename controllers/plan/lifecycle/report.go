@@ -167,6 +167,17 @@ func (p *planner) reportReadiness(before v1alpha1.MachineStatus) {
 	}
 }
 
+// newerShapeInterval is how often a Machine of a newer version is looked at.
+const newerShapeInterval = 5 * time.Minute
+
+// refuseNewerShape shows a phase that this version does not know, and does nothing: a newer manager that was taken back wrote it, and knows what it means.
+func (p *planner) refuseNewerShape() Decision {
+	p.setCondition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNewerShape, fmt.Sprintf(
+		"status.phase is \"%s\", which this version of Ingot does not know: nothing is done with this Machine until a manager runs that does", input.Line(string(p.Machine.Status.Phase), 64)))
+	p.requeueAfter(newerShapeInterval)
+	return p.d
+}
+
 // timeoutReasons maps the reasons that say only that something takes time to the reason that replaces them after the deadline.
 var timeoutReasons = map[string]string{
 	v1alpha1.ReasonClaiming:       v1alpha1.ReasonClaimTimedOut,

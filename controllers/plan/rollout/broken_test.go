@@ -310,3 +310,11 @@ func TestACanaryThatIsDeletedProvesNothing(t *testing.T) {
 		}
 	}
 }
+
+func TestAPhaseOfANewerVersionIsShownAndWaitedOn(t *testing.T) {
+	f := factsOf(v1alpha1.RolloutStatus{Phase: "Verifying"}, serving("a", "old"))
+	d := Plan(f)
+	if d.Status.Phase != "Verifying" || len(d.Start) > 0 || d.Done || !strings.Contains(message(d), `status.phase is "Verifying"`) {
+		t.Errorf("%+v", d)
+	}
+}

@@ -68,8 +68,12 @@ func Plan(f Facts) Decision { return plan(f, realGuards()) }
 func plan(f Facts, g guards) Decision {
 	p := &planner{facts: f, guards: g, decision: Decision{Status: *f.Rollout.Status.DeepCopy()}, poolBudgets: map[types.NamespacedName]*poolBudget{}}
 	p.status, p.recorded, p.recordedBroken = &p.decision.Status, nameSet(f.Rollout.Status.InProgress), nameSet(f.Rollout.Status.BrokenBefore)
-	if p.status.Phase.IsFinal() {
+	switch {
+	case p.status.Phase.IsFinal():
 		p.decision.Done = true
+		return p.decision
+	case !isKnown(p.status.Phase):
+		p.refuseNewerShape()
 		return p.decision
 	}
 	p.countUnavailable()

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
@@ -74,6 +75,19 @@ func (p *planner) setConditions() {
 	meta.SetStatusCondition(&p.status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: ready, Reason: string(p.status.Phase), Message: p.readyMessage(),
 		LastTransitionTime: metav1.NewTime(p.facts.Now),
+	})
+}
+
+// isKnown reports whether this version of Ingot knows the phase.
+func isKnown(phase v1alpha1.RolloutPhase) bool {
+	return slices.Contains([]v1alpha1.RolloutPhase{"", v1alpha1.RolloutPending, v1alpha1.RolloutCanary, v1alpha1.RolloutRolling, v1alpha1.RolloutPaused, v1alpha1.RolloutStopped}, phase)
+}
+
+// refuseNewerShape shows a phase that this version does not know, and starts nothing.
+func (p *planner) refuseNewerShape() {
+	meta.SetStatusCondition(&p.status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNewerShape, LastTransitionTime: metav1.NewTime(p.facts.Now),
+		Message: fmt.Sprintf("status.phase is \"%s\", which this version of Ingot does not know: no Machine is moved until a manager runs that does", input.Line(string(p.status.Phase), 64)),
 	})
 }
 
