@@ -85,7 +85,7 @@ func (i *Installer) prove(ctx context.Context, c call, n node, install *installa
 		return nil
 	}
 	isSeen := i.seen.evidenceOf(n) == evidenceToConfirm && fresh.lastError == ""
-	if c.evidence = evidenceAbsent; (isSeen || fresh.hasTraces()) && !fresh.mayHaveLostError() {
+	if c.evidence = evidenceAbsent; (isSeen || fresh.hasTraces()) && !fresh.canHaveLostError() {
 		c.evidence = evidencePresent
 	}
 	return i.perform(ctx, c, fresh, nextAction(fresh, c), install)

@@ -268,7 +268,7 @@ func TestAnErrorThatAPowerRequestHasClearedIsNoSuccess(t *testing.T) {
 			Extra:              map[string]any{extraHost: testHost.UID, extraWork: string(c.work), extraFrom: timeText(ended.Add(-time.Hour))},
 			DriverInternalInfo: map[string]any{"last_power_state_change": c.powered},
 		})
-		if got := n.mayHaveLostError(); got != c.want {
+		if got := n.canHaveLostError(); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

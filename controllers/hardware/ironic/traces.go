@@ -47,10 +47,10 @@ func internalTime(n nodes.Node, key string) time.Time {
 	return time.Time{}
 }
 
-// mayHaveLostError reports whether the power was asked for since the node's last change, so that an error that it had then is gone. A cleaning powers the server off
+// canHaveLostError reports whether the power was asked for since the node's last change, so that an error that it had then is gone. A cleaning powers the server off
 // before it ends, and says so of itself. Without it: somebody aborts an erase, manages the node and powers it on, all between two lists. The node rests where an
 // erase leads to, without an error, and disks that nobody has erased go to the next tenant.
-func (n node) mayHaveLostError() bool {
+func (n node) canHaveLostError() bool {
 	changed, err := time.Parse(time.RFC3339Nano, n.changed)
 	return len(cleanSteps[n.record.work]) > 0 && (err != nil || n.traces.poweredAt.After(changed.Add(sameMoment)))
 }
