@@ -126,8 +126,7 @@ type JoinSpec struct {
 	// installation.
 	//   - Ingot: each kubelet registers with the providerID of its installation, by which its Node is known.
 	//   - Cluster: the cluster's own cloud provider does, as that of a vCluster can. Each kubelet registers without one, and its Node is known by its name,
-	//     by the system UUID that Ingot's agent read from DMI, and by being younger than the installation, for which the clocks of both clusters must agree to
-	//     within a few seconds. Hosts of a metal3 NodeProvider are refused: no agent of Ingot's runs there.
+	//     by the system UUID that Ingot's agent read from DMI, and by the label ingot.dev/installation with which kubelet registers. Hosts of a metal3 NodeProvider are refused: no agent runs there.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=Ingot;Cluster
