@@ -73,7 +73,7 @@ func command() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.Story, "story", scenario.DefaultStory, "what is shown: pipeline, from powered-off servers to rollouts; or tenants, who share a cluster")
+	f.StringVar(&o.Story, "story", scenario.DefaultStory, "what is shown: pipeline, from powered-off servers to rollouts; tenants, who share a cluster; or outage, of a switch during a rollout")
 	f.IntVar(&servers, "servers", 0, "servers in the rack, half for MIG in the story tenants (default 2); in the story pipeline (default 8) two for MIG, two for DRA, the others for whole GPUs")
 	f.Float64Var(&o.Speed, "speed", scenario.DefaultSpeed, "how many times faster than real servers")
 	f.BoolVar(&o.Keep, "keep", false, "leave everything running at the end, and print the kubeconfigs, until Ctrl-C")

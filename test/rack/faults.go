@@ -62,6 +62,8 @@ type Faults struct {
 	ChangeProfile ProfileChange
 	// IncompletePool means that the DRA driver publishes one slice less than it announces.
 	IncompletePool bool
+	// Dark means that the switch of the server's ports is dead: its kubelet reaches no cluster, and its BMC answers nobody.
+	Dark bool
 	// BootLoop means that the agent's kernel panics after the agent has registered, and that the firmware boots from the network again.
 	BootLoop bool
 }
@@ -76,6 +78,9 @@ func (s *Server) SetFaults(faults Faults) {
 	close(s.faultsReplaced)
 	s.faultsReplaced = make(chan struct{})
 	s.mu.Unlock()
+	if faults.Dark {
+		faults.BMC.Hang = bmc.All
+	}
 	s.bmc.SetFaults(faults.BMC)
 }
 

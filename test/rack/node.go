@@ -61,7 +61,7 @@ func (s *Server) newKubelet(system bootedMachine) (*kubelet.Kubelet, error) {
 		Arguments: command, ReadFile: system.ReadFile, ListFiles: system.FilesBelow, Hostname: system.Hostname, Address: s.address(),
 		Hardware: kubelet.Hardware{CPUs: present.CPUThreads, MemoryBytes: present.MemoryBytes, DiskBytes: s.inventory.Disks[0].SizeBytes},
 		NodeInfo: s.nodeInfo(system), Annotations: system.Annotations, Storage: nodeFiles{s}, Plugins: host, Drivers: host, Clock: s.rack.options.Clock, Wait: s.rack.wait,
-		Container: timing.Container, Plugin: timing.Plugin, Log: s.log,
+		Container: timing.Container, Plugin: timing.Plugin, Log: s.log, HasLink: func() bool { return !s.Faults().Dark },
 	})
 }
 

@@ -290,11 +290,17 @@ func (d *demo) hostManifests() ([]*unstructured.Unstructured, error) {
 	}
 	for i, server := range d.env.Rack.Servers() {
 		for _, o := range objects {
-			if o.GetKind() == "BareMetalHost" && o.GetName() == server.Name() && d.options.story().isMIG(d.options, i) {
-				labels := o.GetLabels()
-				labels["use"] = useMIG
-				o.SetLabels(labels)
+			if o.GetKind() != "BareMetalHost" || o.GetName() != server.Name() {
+				continue
 			}
+			labels := o.GetLabels()
+			if d.options.story().isMIG(d.options, i) {
+				labels["use"] = useMIG
+			}
+			if racks := d.options.story().racks; racks != nil {
+				labels[v1alpha1.LabelRack] = racks(i)
+			}
+			o.SetLabels(labels)
 		}
 	}
 	return objects, nil

@@ -22,6 +22,8 @@ import (
 
 // demo is one run of the demo.
 type demo struct {
+	// rollout is the name of the Rollout that an outage holds up.
+	rollout string
 	options Options
 	env     *environment.Environment
 	screen  *display.Screen

@@ -27,6 +27,8 @@ type story struct {
 	// specs returns the servers of the rack, and isMIG which of them are for MIG.
 	specs func(Options) ([]rack.ServerSpec, error)
 	isMIG func(Options, int) bool
+	// racks names the rack of each server; nil: all are in one.
+	racks func(int) string
 	// hints are commands to look around with at the end, with SHARED for the kubeconfig of the first cluster that nodes join.
 	hints string
 	// users are those of the first cluster that nodes join who get a kubeconfig each, with which one can try what they may.
@@ -45,6 +47,14 @@ func stories() map[string]story {
 			steps: []func(*demo, context.Context) error{
 				(*demo).startClusters, (*demo).applySamples, (*demo).registerServers, (*demo).refuseImpossibleLayout, (*demo).orderMachines, (*demo).awaitAdmission,
 				(*demo).checkOpenGate, (*demo).checkDefectiveServer, (*demo).repairServer, (*demo).rollOut, (*demo).rollOutBadImage, (*demo).rollBack, (*demo).releaseMachine,
+			},
+		},
+		"outage": {
+			folder: "config/samples", read: environment.ReadSamples, clusters: "those of two tenants", gpus: "8 x H100",
+			servers: 5, fewest: 3, why: "one that is reached, and two behind the switch that fails",
+			specs: outageServers, racks: rackOf, isMIG: func(Options, int) bool { return false }, hints: "ingot machines; ingot rollout status",
+			steps: []func(*demo, context.Context) error{
+				(*demo).startClusters, (*demo).applySamples, (*demo).registerServers, (*demo).fillPools, (*demo).darkenRack, (*demo).holdRollout, (*demo).lightRack,
 			},
 		},
 		"tenants": {

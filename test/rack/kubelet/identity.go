@@ -47,9 +47,29 @@ func (i Identity) String() string { return "identity at " + i.Server }
 // GoString keeps secrets out of %#v.
 func (i Identity) GoString() string { return i.String() }
 
+// errNoLink is the answer of a network that is not there.
+var errNoLink = errors.New("no route to host")
+
+// link is a transport that fails while the machine has no link.
+type link struct {
+	next    http.RoundTripper
+	hasLink func() bool
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l link) RoundTrip(request *http.Request) (*http.Response, error) {
+	if l.hasLink() {
+		return l.next.RoundTrip(request)
+	}
+	if request.Body != nil {
+		_ = request.Body.Close()
+	}
+	return nil, errNoLink
+}
+
 // client makes a client with connections of its own, which done closes. token, if set, returns a bearer token that is used
 // instead of the identity's own credential.
-func (i Identity) client(token func(context.Context) (string, error)) (client kubernetes.Interface, done func(), err error) {
+func (i Identity) client(token func(context.Context) (string, error), hasLink func() bool) (client kubernetes.Interface, done func(), err error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(i.CA) {
 		return nil, nil, errors.New("the cluster's CA is no PEM certificate")
@@ -70,6 +90,9 @@ func (i Identity) client(token func(context.Context) (string, error)) (client ku
 	if token != nil {
 		config.BearerToken, config.UserAgent = "", "pod (rack)"
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bearerTransport{next: next, token: token} })
+	}
+	if hasLink != nil {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return link{next, hasLink} })
 	}
 	if client, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, nil, err
@@ -150,7 +173,7 @@ func readBootstrap(text []byte) (Identity, error) {
 
 // RequestIdentity requests the client certificate of the node with a bootstrap token, and waits until it is signed.
 func RequestIdentity(ctx context.Context, bootstrap Identity, node string) (Identity, error) {
-	client, done, err := bootstrap.client(nil)
+	client, done, err := bootstrap.client(nil, nil)
 	if err != nil {
 		return Identity{}, err
 	}

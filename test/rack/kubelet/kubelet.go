@@ -95,7 +95,9 @@ type Options struct {
 	Wait func(context.Context, time.Duration) error
 	// Container is how long a container takes to start or to stop, Plugin how long a plugin takes to find its devices.
 	Container, Plugin time.Duration
-	Log               *slog.Logger
+	// HasLink reports whether the machine reaches anybody; nil: it does.
+	HasLink func() bool
+	Log     *slog.Logger
 }
 
 // Kubelet is a running kubelet.
@@ -146,7 +148,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("joining: %w", err)
 	}
-	client, done, err := who.client(nil)
+	client, done, err := who.client(nil, k.options.HasLink)
 	if err != nil {
 		return fmt.Errorf("using the node's certificate: %w", err)
 	}

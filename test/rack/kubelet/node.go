@@ -204,6 +204,7 @@ func (k *Kubelet) updateStatus(ctx context.Context) error {
 func (k *Kubelet) renewLease(ctx context.Context, node *corev1.Node) {
 	leases := k.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	var held *coordinationv1.Lease
+	isLost := false
 	for {
 		now := metav1.NewMicroTime(k.options.Clock.Now())
 		var err error
@@ -217,7 +218,11 @@ func (k *Kubelet) renewLease(ctx context.Context, node *corev1.Node) {
 			held.Spec.RenewTime = &now
 			held, err = leases.Update(ctx, held, metav1.UpdateOptions{})
 		}
-		if err != nil {
+		if err == nil && isLost {
+			// kubelet compares its status with the stored one every ten seconds, and writes it where the cluster has taken it for lost.
+			k.requestReport()
+		}
+		if isLost = err != nil; isLost {
 			held = nil // whoever changed it, the next renewal reads it anew
 			if ctx.Err() == nil {
 				k.log.Warn("the lease was not renewed", "error", err)

@@ -69,7 +69,7 @@ func (k *Kubelet) podClient(pod *corev1.Pod) (kubernetes.Interface, func(), erro
 		}
 		current, renew = answer.Status.Token, now.Add(answer.Status.ExpirationTimestamp.Sub(now)*4/5)
 		return current, nil
-	})
+	}, k.options.HasLink)
 }
 
 // tokenProjection returns the token projection that admission, or the pod's author, has added.
