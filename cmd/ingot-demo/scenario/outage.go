@@ -8,7 +8,6 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot-demo/observation"
-	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/test/rack"
 )
 
@@ -97,7 +96,7 @@ func (d *demo) holdRollout(ctx context.Context) error {
 	d.assert(said != "", "Rollout "+d.rollout+" says nothing", "the Rollout says what they have in common, and how to go on in spite of it")
 	touched := ""
 	for _, server := range d.env.Rack.Servers()[1:] {
-		if m := d.observed.MachineOn(server.Name()); m == nil || m.Status.Phase != v1alpha1.MachineValidating || !m.Spec.Asked().IsZero() || server.Power() != hardware.PowerOn {
+		if m := d.observed.MachineOn(server.Name()); m == nil || m.Status.Phase != v1alpha1.MachineValidating || !m.Spec.Asked().IsZero() || server.Power() != "On" {
 			touched += server.Name() + " "
 		}
 	}
