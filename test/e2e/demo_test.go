@@ -285,7 +285,7 @@ func TestTheDemoRefusesFlagsThatMakeNoSense(t *testing.T) {
 		{[]string{"--servers", "0"}, `--servers 0: expected 6 to 64`},
 		{[]string{"--story", "tenants", "--servers", "1"}, `--servers 1: expected 2 to 64`},
 		{[]string{"--story", "tenants", "--hide-gpus", "1"}, `--hide-gpus and --break: they go with the story pipeline`},
-		{[]string{"--story", "fairy"}, `--story fairy: expected pipeline, tenants`},
+		{[]string{"--story", "fairy"}, `--story fairy: expected outage, pipeline, tenants`},
 		{[]string{"--speed", "0"}, `--speed 0: expected 1 to 1000`},
 		{[]string{"--hide-gpus", "9"}, `--hide-gpus 9: expected 0 to 2`},
 		{[]string{"--break", "all"}, `--break all: expected one of mig-profile, mig-unit`},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"unicode"
@@ -59,7 +60,10 @@ func asError(err error, op, target string) error {
 	}
 	var response gophercloud.ErrUnexpectedResponseCode
 	if !errors.As(err, &response) {
-		// Also what is no response of Ironic: a broken connection, a TLS failure, a time-out.
+		// Also what is no response of Ironic: a broken connection, a TLS failure, a time-out. The URL, whose query is long, would leave no room for the cause.
+		if request := (*url.Error)(nil); errors.As(err, &request) {
+			err = request.Err
+		}
 		return &hardware.Error{Kind: hardware.Unreachable, Op: op, Target: target, Err: errors.New(shorten(err.Error()))}
 	}
 	fault := faultOf(response.Body)

@@ -18,7 +18,7 @@ import (
 const maxChanges = 16
 
 // answer are the bounds of one answer: a page of the list of nodes has some hundred, and an inventory what the agent's collectors have found.
-var answer = input.Bounds{Bytes: 16 << 20, Depth: 64, Elements: 500_000}
+var answer = input.Bounds{Bytes: 16 << 20, Depth: 64, Elements: 100_000}
 
 // limitedTransport gives each request its time-out from when it is sent, and has those that change something wait until one of the slots is free. Reads do not
 // wait: the list of the nodes tells what the changes have done.

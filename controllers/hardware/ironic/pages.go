@@ -7,11 +7,18 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/baremetal/v1/nodes"
 	"github.com/gophercloud/gophercloud/v2/pagination"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
 // pageSize is the number of nodes in one page of the list. Ironic's own limit is 1000, and a site may have a smaller one.
 const pageSize = 500
+
+// maxNodes is how many nodes of one Ironic are read: more than a conductor group has.
+const maxNodes = 50_000
+
+// opList is what errors call the list of the nodes.
+const opList = "list nodes"
 
 // listOptions ask for one page of the list of nodes.
 type listOptions struct {
@@ -46,8 +53,12 @@ func (i *Installer) listNodes(ctx context.Context) ([]nodes.Node, error) {
 			return nil, err
 		}
 		all = append(all, page...)
-		if !hasNext || len(page) == 0 {
+		switch {
+		case !hasNext || len(page) == 0:
 			return all, nil
+		case len(all) > maxNodes || page[len(page)-1].UUID == options.Marker:
+			// An Ironic, or what answers in its place, that has always one more page.
+			return nil, hardware.Errorf(hardware.Invalid, opList, i.options.Endpoint, "%w", &input.Error{Seen: int64(len(all)), Most: maxNodes, Unit: "nodes, each page after another one"})
 		}
 		options.Marker = page[len(page)-1].UUID
 	}
@@ -55,23 +66,27 @@ func (i *Installer) listNodes(ctx context.Context) ([]nodes.Node, error) {
 
 // readPage reads one page of the list, and tells whether there are more.
 func (i *Installer) readPage(ctx context.Context, service *gophercloud.ServiceClient, options listOptions) (page []nodes.Node, hasNext bool, err error) {
-	const op = "list nodes"
 	err = nodes.List(service, options).EachPage(ctx, func(_ context.Context, read pagination.Page) (bool, error) {
 		var links struct {
-			Next string `json:"next"` // the library looks for another name
+			Next  string     `json:"next"` // the library looks for another name
+			Nodes []struct{} `json:"nodes"`
 		}
 		err := read.(nodes.NodePage).ExtractInto(&links)
-		if err == nil {
+		switch n := len(links.Nodes); {
+		case err != nil:
+		case n > pageSize:
+			err = &input.Error{Seen: int64(n), Most: pageSize, Unit: "nodes in one page"}
+		default:
 			page, err = nodes.ExtractNodes(read)
 		}
 		if err != nil {
-			return false, hardware.Errorf(hardware.Invalid, op, i.options.Endpoint, "%w", err)
+			return false, hardware.Errorf(hardware.Invalid, opList, i.options.Endpoint, "%w", err)
 		}
 		hasNext = links.Next != ""
 		return false, nil
 	})
 	if err != nil {
-		return nil, false, i.failed(asError(err, op, i.options.Endpoint))
+		return nil, false, i.failed(asError(err, opList, i.options.Endpoint))
 	}
 	return page, hasNext, nil
 }
