@@ -4,18 +4,23 @@ package v1alpha1
 type HostInventory struct {
 	// manufacturer of the server.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	Manufacturer string `json:"manufacturer,omitempty"`
 	// model of the server.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	Model string `json:"model,omitempty"`
 	// serialNumber of the server.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	SerialNumber string `json:"serialNumber,omitempty"`
 	// systemUUID is the DMI product UUID as the agent read it; empty when only the BMC was asked.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	SystemUUID string `json:"systemUUID,omitempty"`
 	// cpuModel of the processors.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	CPUModel string `json:"cpuModel,omitempty"`
 	// cpuThreads of all processors.
 	// +optional
@@ -35,12 +40,15 @@ type HostInventory struct {
 	// memoryModules that are in the server, as an agent read them from DMI; empty while unknown.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4096
 	MemoryModules []MemoryModule `json:"memoryModules,omitempty"`
 	// bmcVersion is the version of the BMC's firmware, as the BMC reports it; absent while unknown.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	BMCVersion string `json:"bmcVersion,omitempty"`
 	// biosVersion of the server.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	BIOSVersion string `json:"biosVersion,omitempty"`
 	// secureBoot is whether the firmware refuses programs that are not signed for it, as the BMC told it when the host was inspected; absent while unknown.
 	//
@@ -51,24 +59,30 @@ type HostInventory struct {
 	SecureBoot SecureBootState `json:"secureBoot,omitempty"`
 	// biosDate is the date of that version as the firmware tells it; absent while no agent has read it.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	BIOSDate string `json:"biosDate,omitempty"`
 	// tpmVersion is the major version of the Trusted Platform Module, such as 2; absent while no agent has found one.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	TPMVersion string `json:"tpmVersion,omitempty"`
 	// architecture of the processors.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	Architecture string `json:"architecture,omitempty"`
 	// disks of the server.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4096
 	Disks []DiskInventory `json:"disks,omitempty"`
 	// nics are the network interfaces.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4096
 	NICs []NICInventory `json:"nics,omitempty"`
 	// gpus of the server, by vendor and device id. An empty list means that there is none only where gpuSource is set.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4096
 	GPUs []GPUInventory `json:"gpus,omitempty"`
 	// gpuSource says who counted the GPUs; absent while nobody could tell how many there are:
 	//   - Agent: the agent on the server, from its own scan of the PCI bus.
@@ -99,15 +113,19 @@ func (i *HostInventory) IsGPUCountKnown() bool {
 type DiskInventory struct {
 	// name is the device's path, where an operating system reported it.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	Name string `json:"name,omitempty"`
 	// model of the disk.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	Model string `json:"model,omitempty"`
 	// serialNumber of the disk.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	SerialNumber string `json:"serialNumber,omitempty"`
 	// wwn is the disk's World Wide Name.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	WWN string `json:"wwn,omitempty"`
 	// sizeBytes of the disk.
 	// +optional
@@ -117,18 +135,23 @@ type DiskInventory struct {
 	Rotational bool `json:"rotational,omitempty"`
 	// transport is nvme, sata, sas, usb or virtio; absent while no agent has read it.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	Transport string `json:"transport,omitempty"`
 	// firmware is the version of the disk's firmware; absent while no agent has read it.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	Firmware string `json:"firmware,omitempty"`
 	// pciID is the PCI vendor and device id of an NVMe disk, such as 144d:a80a; absent while no agent has read it.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	PCIID string `json:"pciID,omitempty"`
 	// subsystemID is the PCI vendor and device id of its board; absent while no agent has read it.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	SubsystemID string `json:"subsystemID,omitempty"`
 	// numaNode is the number of the memory node that it is near; absent while that is not known.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	NUMANode string `json:"numaNode,omitempty"`
 }
 
@@ -136,15 +159,18 @@ type DiskInventory struct {
 type NICInventory struct {
 	// name of the interface, where an operating system reported it.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	Name string `json:"name,omitempty"`
 	// mac address in lower case with colons.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	MAC string `json:"mac,omitempty"`
 	// speedMbps of the link.
 	// +optional
 	SpeedMbps int32 `json:"speedMbps,omitempty"`
 	// driver of the operating system, where one reported it.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	Driver string `json:"driver,omitempty"`
 	// link of the port when it was read; absent while that is not known:
 	//   - Up: the port had a link.
@@ -155,15 +181,19 @@ type NICInventory struct {
 	Link LinkState `json:"link,omitempty"`
 	// firmware is the version of the interface's firmware; absent while no agent has read it.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	Firmware string `json:"firmware,omitempty"`
 	// pciID is the interface's PCI vendor and device id, such as 15b3:1021; absent while no agent has read it.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	PCIID string `json:"pciID,omitempty"`
 	// subsystemID is the PCI vendor and device id of its board; absent while no agent has read it.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	SubsystemID string `json:"subsystemID,omitempty"`
 	// numaNode is the number of the memory node that it is near; absent while that is not known.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	NUMANode string `json:"numaNode,omitempty"`
 }
 
@@ -182,18 +212,22 @@ const (
 type MemoryModule struct {
 	// slot is the name of the slot on the board.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	Slot string `json:"slot,omitempty"`
 	// sizeBytes of the module.
 	// +required
 	SizeBytes int64 `json:"sizeBytes"`
 	// manufacturer of the module.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	Manufacturer string `json:"manufacturer,omitempty"`
 	// partNumber of the module.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	PartNumber string `json:"partNumber,omitempty"`
 	// serialNumber of the module.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	SerialNumber string `json:"serialNumber,omitempty"`
 	// speedMTs is the number of million transfers per second at which the module runs; absent while unknown.
 	// +optional
@@ -204,12 +238,15 @@ type MemoryModule struct {
 type GPUInventory struct {
 	// vendorID and deviceID are PCI ids, four lower-case hex digits.
 	// +required
+	// +kubebuilder:validation:MaxLength=128
 	VendorID string `json:"vendorID"`
 	// deviceID of the GPU; empty when the BMC reports neither the id nor the name of a model in Ingot's catalogue.
 	// +required
+	// +kubebuilder:validation:MaxLength=128
 	DeviceID string `json:"deviceID"`
 	// model as in Ingot's catalogue; absent when it does not know the ids.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	Model string `json:"model,omitempty"`
 	// count of such GPUs.
 	// +required
@@ -248,6 +285,7 @@ const (
 type NUMANodeCount struct {
 	// node is the number of the memory node.
 	// +required
+	// +kubebuilder:validation:MaxLength=128
 	Node string `json:"node"`
 	// count of the devices.
 	// +required

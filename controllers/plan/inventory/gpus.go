@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
@@ -178,7 +179,7 @@ func gpus(i hardware.Inventory) ([]v1alpha1.GPUInventory, v1alpha1.InventorySour
 	}
 	var out []v1alpha1.GPUInventory
 	for _, key := range sortedKeys(found) {
-		g := v1alpha1.GPUInventory{VendorID: key.vendorID, DeviceID: key.deviceID, Count: int32(found[key])}
+		g := v1alpha1.GPUInventory{VendorID: key.vendorID, DeviceID: key.deviceID, Count: input.Count(found[key])}
 		if m, isListed := catalogue.Identify(g.VendorID, g.DeviceID); isListed {
 			g.Model = m.Name
 		}
@@ -196,10 +197,10 @@ func linkWidths(devices []hardware.PCIDevice, key gpuKey) (lowest, highest int32
 		if d.VendorID != key.vendorID || d.DeviceID != key.deviceID || !d.IsAccelerator() || d.LinkWidth <= 0 || d.MaxLinkWidth <= 0 {
 			continue
 		}
-		if width := int32(d.LinkWidth); lowest == 0 || width < lowest {
+		if width := input.Count(d.LinkWidth); lowest == 0 || width < lowest {
 			lowest = width
 		}
-		highest = max(highest, int32(d.MaxLinkWidth))
+		highest = max(highest, input.Count(d.MaxLinkWidth))
 	}
 	return lowest, highest
 }
@@ -211,8 +212,8 @@ func linkSpeeds(devices []hardware.PCIDevice, key gpuKey) (highest, lowestPort i
 		if d.VendorID != key.vendorID || d.DeviceID != key.deviceID || !d.IsAccelerator() || d.MaxLinkSpeed <= 0 || d.PortMaxLinkSpeed <= 0 {
 			continue
 		}
-		highest = max(highest, int32(d.MaxLinkSpeed))
-		if port := int32(d.PortMaxLinkSpeed); lowestPort == 0 || port < lowestPort {
+		highest = max(highest, input.Count(d.MaxLinkSpeed))
+		if port := input.Count(d.PortMaxLinkSpeed); lowestPort == 0 || port < lowestPort {
 			lowestPort = port
 		}
 	}

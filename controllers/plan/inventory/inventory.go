@@ -4,6 +4,7 @@ package inventory
 import (
 	"slices"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
@@ -21,8 +22,8 @@ func HostInventory(i hardware.Inventory, before *v1alpha1.HostInventory) *v1alph
 		Manufacturer: i.Manufacturer, Model: i.Model, SerialNumber: i.SerialNumber, SystemUUID: i.SystemUUID,
 		SecureBoot:  v1alpha1.SecureBootState(i.SecureBoot),
 		BIOSVersion: i.BIOSVersion, Architecture: i.Architecture,
-		CPUModel: i.CPUModel, CPUThreads: int32(i.CPUThreads), MemoryBytes: i.MemoryBytes,
-		CPUSockets: int32(i.CPUSockets), CPUCores: int32(i.CPUCores), NUMANodes: int32(i.NUMANodes), BIOSDate: i.BIOSDate, TPMVersion: i.TPMVersion,
+		CPUModel: i.CPUModel, CPUThreads: input.Count(i.CPUThreads), MemoryBytes: max(i.MemoryBytes, 0),
+		CPUSockets: input.Count(i.CPUSockets), CPUCores: input.Count(i.CPUCores), NUMANodes: input.Count(i.NUMANodes), BIOSDate: i.BIOSDate, TPMVersion: i.TPMVersion,
 		BMCVersion: i.BMCVersion,
 	}
 	out.GPUs, out.GPUSource = gpus(i)
@@ -37,7 +38,7 @@ func HostInventory(i hardware.Inventory, before *v1alpha1.HostInventory) *v1alph
 	}
 	for _, m := range i.MemoryModules {
 		out.MemoryModules = append(out.MemoryModules, v1alpha1.MemoryModule{
-			Slot: m.Slot, SizeBytes: m.SizeBytes, Manufacturer: m.Manufacturer, PartNumber: m.PartNumber, SerialNumber: m.SerialNumber, SpeedMTs: int32(m.SpeedMTs),
+			Slot: m.Slot, SizeBytes: m.SizeBytes, Manufacturer: m.Manufacturer, PartNumber: m.PartNumber, SerialNumber: m.SerialNumber, SpeedMTs: input.Count(m.SpeedMTs),
 		})
 	}
 	return out
@@ -101,7 +102,7 @@ func gpuDevices(g v1alpha1.GPUInventory) []hardware.PCIDevice {
 
 // recordNIC returns a NIC as a HostRecord has it.
 func recordNIC(n hardware.NIC) v1alpha1.NICInventory {
-	out := v1alpha1.NICInventory{Name: n.Name, MAC: n.MAC, SpeedMbps: int32(n.SpeedMbps), Driver: n.Driver, Firmware: n.Firmware, PCIID: n.PCIID, SubsystemID: n.SubsystemID, NUMANode: n.NUMANode}
+	out := v1alpha1.NICInventory{Name: n.Name, MAC: n.MAC, SpeedMbps: input.Count(n.SpeedMbps), Driver: n.Driver, Firmware: n.Firmware, PCIID: n.PCIID, SubsystemID: n.SubsystemID, NUMANode: n.NUMANode}
 	switch {
 	case n.Up:
 		out.Link = v1alpha1.LinkUp
