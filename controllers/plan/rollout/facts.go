@@ -296,7 +296,7 @@ func HasServed(m *v1alpha1.Machine) bool {
 		switch entry.Phase {
 		case v1alpha1.MachineReady:
 			return true
-		case v1alpha1.MachineProvisioning:
+		case v1alpha1.MachineProvisioning, v1alpha1.MachineJoining:
 			return false
 		}
 	}

@@ -170,3 +170,26 @@ func TestARevisionAskedForAloneLeavesTheRenderingToTheNodeType(t *testing.T) {
 		}
 	}
 }
+
+func TestAMachineHasServedSinceItsNodeWasAdmittedInThisInstallation(t *testing.T) {
+	const provisioning, joining, validating, ready, draining = v1alpha1.MachineProvisioning, v1alpha1.MachineJoining, v1alpha1.MachineValidating, v1alpha1.MachineReady, v1alpha1.MachineDraining
+	for _, c := range []struct {
+		phases []v1alpha1.MachinePhase
+		want   bool
+	}{
+		{nil, false},
+		{[]v1alpha1.MachinePhase{provisioning, joining, validating}, false},
+		{[]v1alpha1.MachinePhase{provisioning, joining, validating, ready}, true},
+		{[]v1alpha1.MachinePhase{validating, ready, validating, ready, validating}, true}, // the list keeps the last ones alone
+		{[]v1alpha1.MachinePhase{ready, draining}, true},
+		{[]v1alpha1.MachinePhase{ready, draining, provisioning, joining, validating}, false},
+	} {
+		m := &v1alpha1.Machine{}
+		for _, phase := range c.phases {
+			m.Status.Timeline = append(m.Status.Timeline, v1alpha1.PhaseEntry{Phase: phase})
+		}
+		if got := HasServed(m); got != c.want {
+			t.Errorf("%v: %t", c.phases, got)
+		}
+	}
+}
