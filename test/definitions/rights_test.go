@@ -22,6 +22,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/config"
 	"github.com/ingot-dev/ingot/test/environment"
+	"github.com/ingot-dev/ingot/test/management"
 )
 
 const team = "team-a"
@@ -231,6 +232,8 @@ func (r rights) testScale(t *testing.T) {
 		s.Spec.Replicas = n
 		return c.SubResource("scale").Update(t.Context(), p.DeepCopy(), client.WithSubResourceBody(s))
 	}
+	// Policies are enforced one after the other, some moments after they are applied, and this one has another target than those before it.
+	management.Eventually(t, "the policy of the subresource is enforced", func() bool { return apierrors.IsForbidden(scale(r.editor, 5)) || scale(r.grower, 1) != nil })
 	for name, c := range map[string]client.Client{"editor": r.editor, "owner": r.owner} {
 		if err := scale(c, 5); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), name+" may not grow NodePool team-a/scaled") || !strings.Contains(err.Error(), `{"spec":{"replicas":5}}`) {
 			t.Errorf("%s grows a pool by its scale: %v", name, err)
