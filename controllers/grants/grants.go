@@ -5,9 +5,9 @@ package grants
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/utils/clock"
 
@@ -15,8 +15,9 @@ import (
 	"github.com/ingot-dev/ingot/controllers/serverclock"
 )
 
-// maxStored is how many grants are kept over a restart: more than are given within breaker.Window to fifty thousand servers.
-const maxStored = 1000
+// maxStored is how many bytes of grants are kept over a restart, the latest first: some four hundred. All annotations of an object have 256 KiB (Kubernetes,
+// TotalAnnotationSizeLimitB).
+const maxStored = 128 << 10
 
 // Desk answers all asks of a manager. It is safe for concurrent use.
 type Desk struct {
@@ -28,8 +29,6 @@ type Desk struct {
 	asks map[string]map[string]entry
 	// grants are those within breaker.Window.
 	grants []breaker.Grant
-	// domains is what who asked last said of each domain.
-	domains map[breaker.Domain]breaker.Size
 }
 
 // entry is an ask, and whether it is granted.
@@ -42,33 +41,20 @@ type entry struct {
 func keyOf(a breaker.Ask) string { return string(a.Act) + " " + a.Object }
 
 // Ask replaces all that the actor asks for, and returns the answers in the order of the asks. Since of an ask is not read: it is when the actor asked first
-// and did not stop since. A grant holds until the actor stops asking.
-func (d *Desk) Ask(actor string, asks []breaker.Ask, domains map[breaker.Domain]breaker.Size) []breaker.Answer {
+// and did not stop since. A grant holds until the actor stops asking, and for breaker.Window at least.
+func (d *Desk) Ask(actor string, asks []breaker.Ask) []breaker.Answer {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(asks) == 0 {
 		delete(d.asks, actor)
 		return nil
 	}
-	if d.asks == nil {
-		d.asks, d.domains = map[string]map[string]entry{}, map[breaker.Domain]breaker.Size{}
-	}
-	maps.Copy(d.domains, domains)
 	now := serverclock.Of(d.Clock)
-	before, mine := d.asks[actor], map[string]entry{}
-	for _, a := range asks {
-		a.Since = now.Now
-		known, isKnown := before[keyOf(a)]
-		if isKnown {
-			a.Since = known.Since
-		}
-		mine[keyOf(a)] = entry{a, known.isGranted}
-	}
-	d.asks[actor] = mine
-	d.grants = slices.DeleteFunc(d.grants, func(g breaker.Grant) bool { return now.Elapsed(g.At) >= breaker.Window })
+	mine := d.remember(actor, asks, now.Now)
+	d.grants = breaker.Prune(d.grants, now)
 	due := d.due()
-	decided := map[string]breaker.Answer{}
-	for i, answer := range breaker.Decide(breaker.Facts{Clock: now, Asks: due, Grants: d.grants, Domains: d.domains}) {
+	decided := make(map[string]breaker.Answer, len(due))
+	for i, answer := range breaker.Decide(breaker.Facts{Clock: now, Asks: due, Grants: d.grants}) {
 		decided[keyOf(due[i])] = answer
 	}
 	answers := make([]breaker.Answer, len(asks))
@@ -81,10 +67,34 @@ func (d *Desk) Ask(actor string, asks []breaker.Ask, domains map[breaker.Domain]
 		if answers[i] = decided[keyOf(a)]; answers[i].IsGranted {
 			e.isGranted = true
 			mine[keyOf(a)] = e
-			d.grants = append(d.grants, breaker.Grant{Act: a.Act, Object: a.Object, Domains: a.Domains, At: now.Now})
+			d.record(breaker.NewGrant(a, now.Now))
 		}
 	}
 	return answers
+}
+
+// remember stores what the actor asks for, each since it was first asked for.
+func (d *Desk) remember(actor string, asks []breaker.Ask, now time.Time) map[string]entry {
+	before, mine := d.asks[actor], make(map[string]entry, len(asks))
+	for _, a := range asks {
+		known, isKnown := before[keyOf(a)]
+		if a.Since = now; isKnown {
+			a.Since = known.Since
+		}
+		mine[keyOf(a)] = entry{a, known.isGranted}
+	}
+	if d.asks == nil {
+		d.asks = map[string]map[string]entry{}
+	}
+	d.asks[actor] = mine
+	return mine
+}
+
+// record adds a grant, unless the object has one of the same act: that one counts on, and no longer.
+func (d *Desk) record(g breaker.Grant) {
+	if !slices.ContainsFunc(d.grants, func(known breaker.Grant) bool { return known.Act == g.Act && known.Object == g.Object }) {
+		d.grants = append(d.grants, g)
+	}
 }
 
 // due returns the asks of all actors that are not granted.
@@ -103,10 +113,24 @@ func (d *Desk) due() (out []breaker.Ask) {
 func (d *Desk) Save() (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.grants) == 0 {
+	d.grants = breaker.Prune(d.grants, serverclock.Of(d.Clock))
+	var kept []json.RawMessage
+	size := len("[]")
+	for _, g := range slices.Backward(d.grants) {
+		text, err := json.Marshal(g)
+		if err != nil {
+			return "", fmt.Errorf("write down the grants of the last hour: %w", err)
+		}
+		if size += len(text) + len(","); size > maxStored {
+			break
+		}
+		kept = append(kept, text)
+	}
+	if len(kept) == 0 {
 		return "", nil
 	}
-	text, err := json.Marshal(d.grants[max(0, len(d.grants)-maxStored):])
+	slices.Reverse(kept)
+	text, err := json.Marshal(kept)
 	if err != nil {
 		return "", fmt.Errorf("write down the grants of the last hour: %w", err)
 	}

@@ -30,11 +30,10 @@ func (r *Reconciler) reconcileHost(ctx context.Context, provider *v1alpha1.NodeP
 	if err != nil || host == nil {
 		return step.Retry(err).Result()
 	}
-	obs, err := r.observe(ctx, provider, host, record)
+	obs, decision, err := r.decide(ctx, provider, host, record)
 	if err != nil {
 		return step.Retry(err).Result()
 	}
-	decision := plan.Plan(obs.facts)
 	if decision.RemoveFinalizer {
 		return step.Retry(r.removeFinalizers(ctx, host, record)).Result()
 	}

@@ -9,6 +9,7 @@ import (
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -75,6 +76,7 @@ type Reconciler struct {
 	secrets     secretCache
 	lanes       lanes
 	turns       turns
+	powerOns    powerOns
 }
 
 // workers returns how many hosts are reconciled at the same time.
@@ -101,18 +103,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return step.Retry(err).Result()
 	}
-	host := &metal3.BareMetalHost{}
-	if err := r.Client.Get(ctx, request.NamespacedName, host); err != nil || provider == nil {
-		if apierrors.IsNotFound(err) {
-			r.generations.forget(request.NamespacedName)
-		}
-		return step.Retry(client.IgnoreNotFound(err)).Result()
+	host, err := r.readHost(ctx, provider, request.NamespacedName)
+	if err != nil || host == nil {
+		return step.Retry(err).Result()
 	}
 	if foreignHost, err := r.foreignHost(ctx, host); err != nil || foreignHost != "" {
 		return r.refuse(ctx, host, foreignHost, err)
 	}
 	facts := hostFacts(host)
 	if facts.Paused || facts.Deleting && !isManaged(host) {
+		r.withdraw(request.NamespacedName)
 		return step.Done().Result()
 	}
 	if !isManaged(host) {
@@ -123,6 +123,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return step.Retry(err).Result()
 	}
 	return r.reconcileInLane(ctx, provider, host, record)
+}
+
+// readHost returns the host; nil: there is none, or no NodeProvider has its namespace.
+func (r *Reconciler) readHost(ctx context.Context, provider *v1alpha1.NodeProvider, key types.NamespacedName) (*metal3.BareMetalHost, error) {
+	host := &metal3.BareMetalHost{}
+	err := r.Client.Get(ctx, key, host)
+	switch {
+	case apierrors.IsNotFound(err):
+		r.generations.forget(key)
+	case err != nil:
+		return nil, fmt.Errorf("read BareMetalHost: %w", err)
+	case provider != nil:
+		return host, nil
+	}
+	r.withdraw(key)
+	r.powerOns.leave(key)
+	return nil, nil
 }
 
 // addFinalizer adds Ingot's finalizer before anything else is done with the host.
@@ -146,6 +163,7 @@ func (r *Reconciler) refuse(ctx context.Context, host *metal3.BareMetalHost, for
 	if err != nil {
 		return step.Retry(err).Result()
 	}
+	r.withdraw(client.ObjectKeyFromObject(host))
 	message := fmt.Sprintf(
 		"host %s has the finalizer %s, so a baremetal-operator drives this namespace: nothing is done here. Use a metal3 NodeProvider, or move the hosts away from it and remove the finalizer",
 		foreignHost, metal3.BareMetalHostFinalizer)

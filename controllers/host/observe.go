@@ -178,9 +178,6 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 	if obs.facts.Places, err = r.places(ctx, provider, record); err != nil {
 		return obs, err
 	}
-	if obs.facts.Grant, err = r.grant(ctx, host, obs.facts.NeedsGrant()); err != nil {
-		return obs, err
-	}
 	obs.facts.BootProblem, obs.facts.BootReason = bootProblem(provider, host)
 	if !obs.facts.Host.CanBeObserved() {
 		return obs, nil

@@ -37,7 +37,7 @@ func TestMachinesOfADarkRackAreNotInstalledAgain(t *testing.T) {
 	if n := h.count(t, hasDesiredRevision(target)); n > 1 {
 		t.Errorf("%d Machines are moved, of which 1 was the canary", n)
 	}
-	if held.Status != metav1.ConditionFalse || held.Reason != v1alpha1.ReasonManyAtOnce || !strings.Contains(held.Message, "3 of the 4 servers of ") || !strings.Contains(held.Message, "kubectl annotate rollout "+rollout.Name) {
+	if held.Status != metav1.ConditionFalse || held.Reason != v1alpha1.ReasonManyAtOnce || !strings.Contains(held.Message, "3 of the 4 servers of ") || !strings.Contains(held.Message, "kubectl annotate --overwrite rollouts.ingot.dev "+rollout.Name) {
 		t.Errorf("%+v", held)
 	}
 	if ready := meta.FindStatusCondition(rollout.Status.Conditions, v1alpha1.ConditionReady); !strings.Contains(ready.Message, v1alpha1.ConditionFaultsAlone) {

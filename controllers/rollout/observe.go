@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -165,10 +166,14 @@ func facts(obs observation, isSuperseded bool, clock watched.Clock) plan.Facts {
 	return f
 }
 
-// blockedBy returns why the Machine's TenantCluster, what cannot be read there, or its own spec.powerOff keeps it from being moved; empty: none does.
+// blockedBy returns why the Machine's TenantCluster, what cannot be read there, its own spec.powerOff or a phase that only a newer manager knows keeps it from being
+// moved; empty: none does.
 func (obs observation) blockedBy(m *v1alpha1.Machine) string {
 	if m.Spec.PowerOff {
 		return fmt.Sprintf("Machine %s/%s is powered off: its spec.powerOff is set", m.Namespace, m.Name)
+	}
+	if ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Reason == v1alpha1.ReasonNewerShape {
+		return fmt.Sprintf("Machine %s/%s is of a newer version of Ingot: %s", m.Namespace, m.Name, ready.Message)
 	}
 	key := types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.TenantClusterRef.Name}
 	if !obs.tenants[key] {

@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,7 +21,7 @@ func (r *Reconciler) observeGrants(ctx context.Context, obs observation, f *plan
 		r.withdraw(obs.rollout.Name)
 		return nil
 	}
-	domains, sizes, err := r.readDomains(ctx)
+	groups, since, err := r.readGroups(ctx)
 	if err != nil {
 		return err
 	}
@@ -28,19 +29,19 @@ func (r *Reconciler) observeGrants(ctx context.Context, obs observation, f *plan
 	isConfirmed := confirmation != "" && obs.rollout.Annotations[v1alpha1.AnnotationConfirm] == confirmation
 	asks := make([]breaker.Ask, len(due))
 	for i, name := range due {
-		asks[i] = breaker.Ask{Act: breaker.Reinstall, Object: name.String(), Domains: domains[name], IsConfirmed: isConfirmed}
+		asks[i] = breaker.Ask{Act: breaker.Reinstall, Fault: breaker.Fault{Object: name.String(), At: since[name]}, Groups: groups[name], IsConfirmed: isConfirmed}
 	}
-	f.SetAnswers(due, r.Grants.Ask(actor(obs.rollout.Name), asks, sizes))
+	f.SetAnswers(due, r.Grants.Ask(actor(obs.rollout.Name), asks))
 	return nil
 }
 
 // withdraw asks for nothing any more.
-func (r *Reconciler) withdraw(rollout string) { r.Grants.Ask(actor(rollout), nil, nil) }
+func (r *Reconciler) withdraw(rollout string) { r.Grants.Ask(actor(rollout), nil) }
 
 func actor(rollout string) string { return "Rollout " + rollout }
 
-// readDomains returns what may fail as a whole of each Machine that has a host, and how many servers of each such domain there are and fail.
-func (r *Reconciler) readDomains(ctx context.Context) (map[types.NamespacedName][]breaker.Domain, map[breaker.Domain]breaker.Size, error) {
+// readGroups returns for each Machine that has a host what may fail as a whole, and since when it fails where it served and does not now.
+func (r *Reconciler) readGroups(ctx context.Context) (map[types.NamespacedName][]*breaker.Group, map[types.NamespacedName]time.Time, error) {
 	var machines v1alpha1.MachineList
 	if err := r.Client.List(ctx, &machines, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, fmt.Errorf("list Machines: %w", err)
@@ -53,24 +54,30 @@ func (r *Reconciler) readDomains(ctx context.Context) (map[types.NamespacedName]
 	for i := range hosts.Items {
 		labels[v1alpha1.NamespacedReference{Namespace: hosts.Items[i].Namespace, Name: hosts.Items[i].Name}] = hosts.Items[i].Labels
 	}
-	of, sizes := make(map[types.NamespacedName][]breaker.Domain, len(machines.Items)), map[breaker.Domain]breaker.Size{}
+	groups, since, all := make(map[types.NamespacedName][]*breaker.Group, len(machines.Items)), map[types.NamespacedName]time.Time{}, map[breaker.Domain]*breaker.Group{}
 	for i := range machines.Items {
 		m := &machines.Items[i]
 		if m.Status.HostRef == nil {
 			continue
 		}
-		all := domainsOf(m, labels[*m.Status.HostRef])
-		of[client.ObjectKeyFromObject(m)] = all
-		for _, d := range all {
-			size := sizes[d]
-			size.Servers++
-			if plan.IsFailing(m) {
-				size.Failing++
+		key := client.ObjectKeyFromObject(m)
+		at, isFailing := plan.FailingSince(m)
+		if isFailing {
+			since[key] = at
+		}
+		for _, d := range domainsOf(m, labels[*m.Status.HostRef]) {
+			if all[d] == nil {
+				all[d] = &breaker.Group{Domain: d}
 			}
-			sizes[d] = size
+			group := all[d]
+			group.Servers++
+			if isFailing {
+				group.Failing = append(group.Failing, breaker.Fault{Object: key.String(), At: at})
+			}
+			groups[key] = append(groups[key], group)
 		}
 	}
-	return of, sizes, nil
+	return groups, since, nil
 }
 
 // domainsOf returns what of a Machine may fail as a whole.

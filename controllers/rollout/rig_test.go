@@ -247,6 +247,8 @@ func (h *hall) live(m *v1alpha1.Machine, wanted v1alpha1.RenderedRevision) {
 		s.NodeRef, s.HostRef = nil, &v1alpha1.NamespacedReference{Namespace: h.name, Name: "host-" + m.Name}
 	case h.dark != "" && s.Revision == h.dark:
 		s.Phase, s.Conditions = v1alpha1.MachineValidating, condition(metav1.ConditionFalse, v1alpha1.ReasonValidationTimedOut)
+	case m.Name == h.dead && s.Phase == v1alpha1.MachineReady: // it is installed again
+		s.Phase, s.Conditions = v1alpha1.MachineProvisioning, condition(metav1.ConditionFalse, v1alpha1.ReasonProvisioning)
 	case h.bad != "" && wanted.Revision == h.bad || m.Name == h.dead:
 		s.Phase, s.Conditions = v1alpha1.MachineJoining, condition(metav1.ConditionFalse, v1alpha1.ReasonJoinTimedOut)
 	default:

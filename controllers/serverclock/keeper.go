@@ -36,8 +36,7 @@ type Memory interface {
 }
 
 // Keeper keeps in a Lease since when the clock is certain: spec.acquireTime is that, and spec.renewTime is when it was written. An annotation has what was granted
-// within the last hour. It runs while its manager
-// leads.
+// within the last hour. It runs while its manager leads.
 type Keeper struct {
 	Clock *Clock
 	// Reader and Writer read and write the Lease without a cache.
@@ -79,6 +78,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 
 // keep writes the Lease, and reads it before the first time and after a failure.
 func (k *Keeper) keep(ctx context.Context) error {
+	k.tell()
 	lease := k.lease
 	k.lease = nil
 	if lease == nil {
@@ -98,7 +98,6 @@ func (k *Keeper) keep(ctx context.Context) error {
 		return err
 	}
 	k.lease = lease
-	k.tell(lease)
 	return nil
 }
 
@@ -107,12 +106,17 @@ func (k *Keeper) read(ctx context.Context) (*coordinationv1.Lease, error) {
 	lease := &coordinationv1.Lease{}
 	err := k.Reader.Get(ctx, k.Lease, lease)
 	if apierrors.IsNotFound(err) {
-		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: k.Lease.Namespace, Name: k.Lease.Name}}, nil
+		return k.emptyLease(), nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read Lease %s: %w", k.Lease, err)
 	}
 	return lease, nil
+}
+
+// emptyLease returns the Lease as it is before it is made.
+func (k *Keeper) emptyLease() *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: k.Lease.Namespace, Name: k.Lease.Name}}
 }
 
 // resume takes over what the last manager was certain of, where it wrote that a moment ago. A time to come was written by a clock that was wrong.
@@ -148,7 +152,7 @@ func (k *Keeper) write(ctx context.Context, lease *coordinationv1.Lease) error {
 }
 
 // tell logs that clocks differ, or agree again, and adds an event to the Lease, once each.
-func (k *Keeper) tell(lease *coordinationv1.Lease) {
+func (k *Keeper) tell() {
 	problem := k.Clock.Problem()
 	before := k.problem
 	k.problem = problem
@@ -157,6 +161,6 @@ func (k *Keeper) tell(lease *coordinationv1.Lease) {
 		k.Log.Info("The clocks agree again")
 	case problem != "" && before == "":
 		k.Log.Error("Clocks differ", "problem", problem)
-		k.Recorder.Eventf(lease, nil, corev1.EventTypeWarning, ReasonClocksDiffer, "Keep", "%s", problem)
+		k.Recorder.Eventf(k.emptyLease(), nil, corev1.EventTypeWarning, ReasonClocksDiffer, "Keep", "%s", problem)
 	}
 }

@@ -6,9 +6,9 @@
 //
 // # The arithmetic
 //
-// A server with eight GPUs fails about once in 264 days: 419 interruptions in 54 days on 2,048 servers (The Llama 3 Herd of Models, section 3.3.4). So in a rack
-// of 18 there are 0.0028 faults an hour, and two that come alone within one hour once in 14 years of the rack; in one of 72 there are 0.0114, and two within
-// one hour come about once a year, three once in 155 years. Limit is therefore one an hour for up to 63 servers, and one more for each further 64.
+// A server with eight GPUs fails about once in 264 days: 419 interruptions in 54 days on 2,048 servers (The Llama 3 Herd of Models, section 3.3.4). Faults that
+// come alone have a Poisson distribution, so with n servers k or more of them come within one hour with a known probability. Limit is the most that come alone
+// in all hours but one a year: 1 of up to 96 servers, 2 of up to 571, 3 of 1,000, 8 of 10,000. What is more than that has one cause.
 //
 // A fault is granted after GatherTime, because faults of one cause are not seen at the same moment: a Node is missed after 40 to 50 seconds, and its Machine is
 // looked at within a minute.
@@ -17,6 +17,7 @@ package breaker
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -24,16 +25,32 @@ import (
 )
 
 const (
-	// Window is how long what was done counts.
+	// Window is how long what was done counts, and how far apart faults of one cause may be.
 	Window = time.Hour
 	// GatherTime is how long an act waits for others like it.
 	GatherTime = 2 * time.Minute
-	// perFurther is for how many further servers of a domain one more act may be done within Window.
-	perFurther = 64
+	// faultsAnHour is how many faults one server has in an hour.
+	faultsAnHour = 1.0 / (264 * 24)
+	// oncePerYear is the probability of what comes in one hour of a year.
+	oncePerYear = 1.0 / (365 * 24)
+	// maxServers bounds the arithmetic: more are counted as so many.
+	maxServers = 1_000_000
 )
 
-// Limit returns how many acts of one kind may be done within Window in a domain with so many servers.
-func Limit(servers int) int { return 1 + servers/perFurther }
+// Limit returns how many faults come alone within Window in a domain with so many servers; at least 1.
+func Limit(servers int) int {
+	mean := faultsAnHour * float64(min(servers, maxServers))
+	// term is the probability of exactly n faults, and left that of more than n.
+	term := math.Exp(-mean)
+	left := 1 - term
+	n := 0
+	for left > oncePerYear {
+		n++
+		term *= mean / float64(n)
+		left -= term
+	}
+	return max(n, 1)
+}
 
 // Act is what is done.
 type Act string
@@ -55,13 +72,30 @@ type Domain struct {
 // String returns the domain for people.
 func (d Domain) String() string { return d.Kind + " " + d.Name }
 
+// Group is what is known of the servers of a Domain.
+type Group struct {
+	Domain
+	// Servers is how many it has.
+	Servers int
+	// Failing are those of them that served and do not now, whether or not anything is to be done about them yet.
+	Failing []Fault
+}
+
+// Fault is a server that does not serve.
+type Fault struct {
+	// Object is namespace/name of what runs on it.
+	Object string
+	// At is since when; zero: that is not known, so it may be since the same time as any other.
+	At time.Time
+}
+
 // Ask is one act that is due.
 type Ask struct {
 	Act Act
-	// Object is namespace/name of what it is done to.
-	Object string
-	// Domains are those that the object is in.
-	Domains []Domain
+	// Fault is what it is due for, and Object of it what it is done to.
+	Fault
+	// Groups are those that the object is in.
+	Groups []*Group
 	// Since is when it was first asked for.
 	Since time.Time
 	// IsConfirmed says that a person wants it done although many are due.
@@ -76,6 +110,20 @@ type Grant struct {
 	At      time.Time `json:"at"`
 }
 
+// NewGrant returns the grant of an ask.
+func NewGrant(a Ask, at time.Time) Grant {
+	g := Grant{Act: a.Act, Object: a.Object, At: at}
+	for _, group := range a.Groups {
+		g.Domains = append(g.Domains, group.Domain)
+	}
+	return g
+}
+
+// Prune returns the grants that count.
+func Prune(grants []Grant, clock watched.Clock) []Grant {
+	return slices.DeleteFunc(grants, func(g Grant) bool { return clock.Elapsed(g.At) >= Window })
+}
+
 // Facts are everything that a Decision depends on.
 type Facts struct {
 	watched.Clock
@@ -83,38 +131,26 @@ type Facts struct {
 	Asks []Ask
 	// Grants are those of the last Window.
 	Grants []Grant
-	// Domains are what is known of the domains.
-	Domains map[Domain]Size
-}
-
-// Size is what a domain has.
-type Size struct {
-	// Servers is how many servers it has.
-	Servers int
-	// Failing is how many of them served and do not now, whether or not anything is to be done about them yet.
-	Failing int
 }
 
 // Cause is what many acts have in common.
 type Cause struct {
 	Act    Act
 	Domain Domain
-	// Due is how many are due, or fail alike. Done is how many were done within Window, and Limit how many may be.
+	// Due is how many are due, or fail alike, since about the same time. Done is how many were done within Window, and Limit how many come alone.
 	Due, Done, Limit int
 	// Servers is how many the domain has.
 	Servers int
+	// Until is when so much of Done is over that what is due is granted; zero: Due alone is more than Limit.
+	Until time.Time
 }
 
-// Message says what they have in common.
-func (c Cause) Message() string {
-	text := fmt.Sprintf("%d of the %d servers of %s", c.Due, c.Servers, c.Domain)
+// Subject says of which servers it is.
+func (c Cause) Subject() string {
 	if c.Due == 1 {
-		text = fmt.Sprintf("1 server of %s", c.Domain)
+		return "1 server of " + c.Domain.String()
 	}
-	if c.Done > 0 {
-		text += fmt.Sprintf(", after %d within the hour before", c.Done)
-	}
-	return text
+	return fmt.Sprintf("%d of the %d servers of %s", c.Due, c.Servers, c.Domain)
 }
 
 // Answer is the answer to an Ask.
@@ -130,58 +166,26 @@ type Answer struct {
 // recheck is when a held act is asked for again.
 const recheck = 30 * time.Second
 
-// tally is what is due and done of one act in one domain.
-type tally struct{ due, done int }
-
-// key is an act in a domain.
-type key struct {
-	act    Act
-	domain Domain
-}
-
 // Decide answers all asks, in their order.
 func Decide(f Facts) []Answer {
-	counts := map[key]*tally{}
-	of := func(act Act, d Domain) *tally {
-		k := key{act, d}
-		if counts[k] == nil {
-			counts[k] = &tally{}
-		}
-		return counts[k]
-	}
-	for _, a := range f.Asks {
-		for _, d := range a.Domains {
-			of(a.Act, d).due++
-		}
-	}
-	for _, g := range f.Grants {
-		for _, d := range g.Domains {
-			if f.isRecent(g) {
-				of(g.Act, d).done++
-			}
-		}
-	}
+	all := newTallies(f)
 	answers := make([]Answer, len(f.Asks))
 	for i, a := range f.Asks {
-		answers[i] = f.answer(a, func(d Domain) tally { return *of(a.Act, d) })
+		if answers[i] = f.answer(a, all); answers[i].IsGranted {
+			all.grant(a, f.Now)
+		}
 	}
 	return answers
 }
 
-// isRecent reports whether the grant counts.
-func (f Facts) isRecent(g Grant) bool { return f.Elapsed(g.At) < Window }
-
 // answer answers one Ask.
-func (f Facts) answer(a Ask, count func(Domain) tally) Answer {
-	if a.IsConfirmed {
+func (f Facts) answer(a Ask, all tallies) Answer {
+	if a.IsConfirmed || all.hasGrant(a) {
 		return Answer{IsGranted: true}
 	}
 	var causes []Cause
-	for _, d := range a.Domains {
-		n, size := count(d), f.Domains[d]
-		due := max(n.due, size.Failing)
-		servers := max(size.Servers, due)
-		if c := (Cause{Act: a.Act, Domain: d, Due: due, Done: n.done, Limit: Limit(servers), Servers: servers}); c.Due+c.Done > c.Limit {
+	for _, g := range a.Groups {
+		if c := all[key{a.Act, g.Domain}].cause(a); c.Due+c.Done > c.Limit {
 			causes = append(causes, c)
 		}
 	}

@@ -268,6 +268,20 @@ func TestThePowerFollowsSpecOnlineAndTheRebootAnnotations(t *testing.T) {
 			}},
 		{name: "a provisioned host that lost its power is powered on",
 			facts: facts(metal3.StateProvisioned, off).claimed().installed(), state: metal3.StateProvisioned, action: ActionSetPower, check: asks(on, false)},
+		{name: "a provisioned host that lost its power waits for its turn",
+			facts: facts(metal3.StateProvisioned, off).claimed().installed().with(func(f *Facts) { f.PowerOnWait = 7 * time.Second }), state: metal3.StateProvisioned,
+			check: func(t *testing.T, d Decision) {
+				if !d.IsFoundOff || d.RequeueAfter != 7*time.Second || d.WaitingFor != "its turn to be powered on" {
+					t.Errorf("%+v", d)
+				}
+			}},
+		{name: "a host that a person wants on waits for nobody",
+			facts: facts(metal3.StateProvisioned, off).claimed().installed().with(func(f *Facts) { f.PowerOnWait, f.Host.Generation = time.Minute, 4 }), state: metal3.StateProvisioned,
+			action: ActionSetPower, check: asks(on, false)},
+		{name: "a host that is being powered on needs no turn",
+			facts: facts(metal3.StateProvisioned, off).claimed().installed().with(func(f *Facts) {
+				f.PowerOnWait, f.Record.Power.State = time.Minute, string(hardware.PowerTurningOn)
+			}), state: metal3.StateProvisioned, action: ActionSetPower, check: asks(on, false)},
 		{name: "a claimed host that a person powered on is powered off when its Machine requests that",
 			facts: facts(metal3.StateAvailable, on).claimed().with(func(f *Facts) { f.Host.Online = false }), state: metal3.StateAvailable, action: ActionSetPower, check: asks(off, false)},
 		{name: "a hard reboot powers off without a shutdown", facts: facts(metal3.StateProvisioned, on).claimed().installed().with(func(f *Facts) { f.Host.Reboot, f.Host.RebootHard, f.Host.RebootOnce = true, true, true }),

@@ -73,6 +73,7 @@ var edges = []edge{
 	{metal3.StateExternallyProvisioned, metal3.StateDeprovisioning, "nobody else installs it any more", not((*planner).isExternallyProvisioned), (*planner).recordUnknownContent},
 
 	{metal3.StateDeprovisioning, metal3.StateAvailable, "its disks are clean", all((*planner).isIdle, (*planner).isReadyForPool), (*planner).removeEraseAnnotation},
+	{metal3.StateDeprovisioning, metal3.StateExternallyProvisioned, "somebody else installs it, nobody knows what is on its disks, and no erase was begun", (*planner).isLeftToOthers, (*planner).forgetContent},
 	{metal3.StateDeprovisioning, metal3.StateAvailable, "the power is off, the policy requests no erase, and the installer need not be told", (*planner).canSkipErase, (*planner).recordSkippedErase},
 
 	{metal3.StatePoweringOffBeforeDelete, metal3.StateAvailable, "claimed again, and clean", (*planner).isReadyForPool, nil},
@@ -340,6 +341,15 @@ func (p planner) mustInstallAgain() bool {
 	return p.hasConsistentClaim() && p.Spec.Image != nil && p.Host.Online &&
 		(in == nil || in.MachineUID != p.Spec.Machine.UID || in.Attempt != p.Spec.Attempt || in.Checksum != p.Spec.Image.Checksum)
 }
+
+// isLeftToOthers reports whether a host of unknown content is to be left as it is. Without it: a hall is taken over from another system, its hosts wait for
+// their grants, and a person who says that something runs there that stays cannot keep them from the erase.
+func (p planner) isLeftToOthers() bool {
+	return !p.Host.Claimed && p.Host.ExternallyProvisioned && p.isIdle() && p.isOfUnknownContent() && !p.hasUnfinishedErase()
+}
+
+// forgetContent leaves what is on the disks to who installs the host. Without it: its BareMetalHost is deleted, and its disks are erased under what runs there.
+func (p *planner) forgetContent() { setLastTenant(&p.d.Record, "", "", "") }
 
 func (p *planner) recordUnknownContent() {
 	setLastTenant(&p.d.Record, unknownTenant, "", "")

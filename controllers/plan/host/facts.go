@@ -81,8 +81,10 @@ type Facts struct {
 	BootProblem string
 	// BootReason is the reason of BootProblem; empty: BootAddressWrong.
 	BootReason string
-	// Grant answers what NeedsGrant asks for; nil: it was not asked for.
+	// Grant answers what Decision.NeedsGrant asks for; nil: it was not asked for.
 	Grant *breaker.Answer
+	// PowerOnWait is how long until it is the turn of a host with Decision.IsFoundOff; 0: it is.
+	PowerOnWait time.Duration
 	// Observed is the installer's observation. It is nil when the installer was not or could not be asked.
 	Observed *hardware.Observation
 	// Problem is why the BMC could not be read or, with the reason SameServer, why it must not be used: another host is the same server. It is
@@ -171,6 +173,10 @@ type Decision struct {
 	RemoveAnnotations []Annotation
 	// Register writes the annotation ingot.dev/registered-as, after the record: the object is known from then on.
 	Register bool
+	// NeedsGrant says that the host is of unknown content and nobody asked for its erase: the caller asks for a grant and decides again with the answer.
+	NeedsGrant bool
+	// IsFoundOff says that the host is off although nobody asked for that, and is to be powered on: the caller takes a turn and decides again with PowerOnWait.
+	IsFoundOff bool
 	// RemoveFinalizer lets a deleted host be removed from the cluster.
 	RemoveFinalizer bool
 	// WaitingFor says in words what the host waits for until RequeueAfter. It is for logs.

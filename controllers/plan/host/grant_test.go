@@ -27,6 +27,15 @@ func TestManyHostsOfUnknownContentAreNeitherPoweredOffNorErased(t *testing.T) {
 		{"it is one of many", func(f *Facts) { f.Grant = many }, false, "18 of the 18 servers of rack r1"},
 		{"its record has just been lost", func(f *Facts) { f.Grant, f.Record = nil, v1alpha1.HostRecordStatus{} }, false, ""},
 		{"a person asks for the erase", func(f *Facts) { f.Grant, f.Host.Erase = many, string(v1alpha1.EraseFull) }, true, ""},
+		{"a person has it released", func(f *Facts) {
+			f.Grant, f.Host.Claimed, f.Host.ConsumerUID, f.Host.Release = many, true, "m1", v1alpha1.ReleaseValue("m1")
+		}, true, ""},
+		{"a person has another claim released", func(f *Facts) {
+			f.Grant, f.Host.Claimed, f.Host.ConsumerUID, f.Host.Release = many, true, "m1", v1alpha1.ReleaseValue("m0")
+		}, false, ""},
+		{"others were erased a moment ago", func(f *Facts) {
+			f.Grant = &breaker.Answer{Wait: time.Minute, Cause: &breaker.Cause{Act: breaker.Erase, Domain: breaker.Domain{Kind: "rack", Name: "r1"}, Due: 1, Done: 1, Servers: 18, Limit: 1, Until: noon}}
+		}, false, "1 server of rack r1, and 1 such were erased within the hour before: it is powered off and erased at " + noon.Format(time.RFC3339)},
 		{"a person deletes the host", func(f *Facts) { f.Grant, f.Host.Deleting = many, true }, true, ""},
 		{"its tenant is known", func(f *Facts) { f.Grant, f.Record.LastTenant = many, "team/research" }, true, ""},
 		{"its erase was begun", func(f *Facts) {
@@ -55,6 +64,38 @@ func TestAPersonsEraseOfAHostOfUnknownContentIsMadeOnce(t *testing.T) {
 	f.Record.LastTenant = unknownTenant
 	if d = Plan(f); d.Status.State != metal3.StateAvailable || len(d.RemoveAnnotations) != 1 {
 		t.Errorf("%s, removes %v: %s", d.Status.State, d.RemoveAnnotations, d.Status.ErrorMessage)
+	}
+}
+
+// TestWhatSomebodyElseInstallsIsLeftToThem has a person say that something runs there that stays, as the message advises.
+func TestWhatSomebodyElseInstallsIsLeftToThem(t *testing.T) {
+	for _, state := range []metal3.ProvisioningState{metal3.StateDeprovisioning, metal3.StateAvailable, "other"} {
+		f := facts(state, hardware.PowerOn).with(func(f *Facts) {
+			f.Record.LastTenant, f.Host.ExternallyProvisioned, f.Host.Online, f.Grant = unknownTenant, true, true, &breaker.Answer{IsGranted: true}
+		})
+		d := Plan(f)
+		if d.Status.State != metal3.StateExternallyProvisioned || d.Action.Kind != ActionNone || d.NeedsGrant || d.Record.LastTenant != "" {
+			t.Errorf("%q: state %q, action %q, last tenant %q, asks %t", state, d.Status.State, d.Action.Kind, d.Record.LastTenant, d.NeedsGrant)
+		}
+		f.Host.Status, f.Record = d.Status, d.Record
+		f.Host.Deleting = true
+		if d := Plan(f); d.Record.Wanted != nil || d.Action.Kind != ActionNone {
+			t.Errorf("%q, and its host is deleted: action %q, attempt %+v", state, d.Action.Kind, d.Record.Wanted)
+		}
+		f.Host.Deleting, f.Host.ExternallyProvisioned, f.Grant = false, false, nil
+		if d := Plan(f); d.Status.State != metal3.StateDeprovisioning || d.Action.Kind != ActionNone || !d.NeedsGrant {
+			t.Errorf("%q, and nobody else installs it any more: state %q, action %q", state, d.Status.State, d.Action.Kind)
+		}
+	}
+	for about, change := range map[string]func(*Facts){
+		"its tenant is known":    func(f *Facts) { f.Record.LastTenant = "team/research" },
+		"its erase was begun":    func(f *Facts) { *f = f.attempted(4, hardware.OpErase, hardware.AttemptFailed, "DiskError") },
+		"a Machine has the host": func(f *Facts) { f.Host.Claimed = true },
+	} {
+		f := facts(metal3.StateDeprovisioning, hardware.PowerOff).with(func(f *Facts) { f.Record.LastTenant, f.Host.ExternallyProvisioned = unknownTenant, true }).with(change)
+		if d := Plan(f); d.Status.State != metal3.StateDeprovisioning {
+			t.Errorf("%s: it is left to others: %q", about, d.Status.State)
+		}
 	}
 }
 

@@ -250,7 +250,7 @@ func (w *world) facts() Facts {
 	if w.duplicated {
 		duplicate(&f)
 	}
-	if f.NeedsGrant() {
+	if Plan(f).NeedsGrant {
 		f.Grant = &breaker.Answer{IsGranted: w.calm || w.now.Minute()%3 == 0, Wait: time.Minute, Cause: &breaker.Cause{Act: breaker.Erase}}
 	}
 	return f
@@ -298,10 +298,13 @@ func (w *world) check(f Facts, d Decision) {
 	if !equality.Semantic.DeepEqual(f.Record.Attempt, d.Record.Attempt) {
 		w.fail("the installer's state is changed to %+v", d.Record.Attempt)
 	}
-	needed := f
-	needed.Record = d.Record
+	isUnknown := d.Record.LastTenant == unknownTenant && d.Record.Erased == nil && d.Record.Installed == nil
+	isBegun := f.Record.Wanted != nil && f.Record.Wanted.Operation == string(hardware.OpErase) && f.Record.Wanted.Outcome != v1alpha1.AttemptSucceeded
+	isAsked := f.Host.Deleting || f.Host.Erase == "Full" || f.Host.Erase == "Metadata"
 	switch {
-	case needed.NeedsGrant() && after == metal3.StateDeprovisioning && d.Action.Kind != ActionNone && (f.Grant == nil || !f.Grant.IsGranted):
+	case isUnknown && !isBegun && !isAsked && f.Host.ExternallyProvisioned && !f.Host.Claimed && d.Action.Kind == ActionErase:
+		w.fail("somebody else installs it, and it is erased")
+	case isUnknown && !isBegun && !isAsked && after == metal3.StateDeprovisioning && d.Action.Kind != ActionNone && (f.Grant == nil || !f.Grant.IsGranted):
 		w.fail("action %s on a host of unknown content without a grant", d.Action.Kind)
 	case w.duplicated && d.Action.Kind != ActionNone:
 		w.fail("action %s while another host is the same server", d.Action.Kind)

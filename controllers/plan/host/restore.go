@@ -45,7 +45,8 @@ func (p *planner) reportRestored() {
 		p.reportSameServer()
 	default:
 		p.setError(metal3.RegistrationError, v1alpha1.ReasonHostRestored, fmt.Sprintf("this BareMetalHost was created again from a backup, in which no Machine has it, and its server is %s: "+
-			"the node of a Machine that was made after the backup may run there. Look at the server and power it off: then its disks are erased, and it is a host of the pool", p.observedPower()))
+			"the node of a Machine that was made after the backup may run there. Look at the server and power it off: then its disks are erased, at once if the annotation %s=%s asks for it or few hosts wait, and it is a host of the pool",
+			p.observedPower(), v1alpha1.AnnotationErase, v1alpha1.EraseFull))
 	}
 	p.d.RequeueAfter, p.d.WaitingFor = p.idleInterval(), "the host to be known after a restore"
 }

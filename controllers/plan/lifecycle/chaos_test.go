@@ -56,7 +56,7 @@ func (w *world) deliver(i int) {
 // disturb is what the world does to the planners.
 func (w *world) disturb() {
 	h, m := w.hosts[w.rng.IntN(len(w.hosts))], w.machines[w.rng.IntN(len(w.machines))]
-	what := w.rng.IntN(17)
+	what := w.rng.IntN(18)
 	w.logf("disturbance %d of %s and %s", what, h.name, m.live.Name)
 	switch what {
 	case 0:
@@ -92,6 +92,14 @@ func (w *world) disturb() {
 		for _, m := range w.machines {
 			if m.live.Status.Phase == v1alpha1.MachineDraining {
 				w.setRevision(m, m.live.Status.Revision)
+			}
+		}
+	case 17: // the switch of the rack, or its power, fails for up to a day, or is back: nothing is heard of any server, and what runs may run on
+		w.isDark = !w.isDark
+		w.now = w.now.Add(time.Duration(w.rng.IntN(24*60)) * time.Minute)
+		if w.isDark && w.rng.IntN(2) == 0 {
+			for _, h := range w.hosts {
+				h.hw.booted = false
 			}
 		}
 	case 16: // the clock is set a day either way, or right again
@@ -145,7 +153,7 @@ var mayRest = map[string]bool{
 
 // settle ends the chaos and lets everybody work, until every Machine is Ready, gone, or stuck with a reason.
 func (w *world) settle() {
-	w.chaos, w.tenant.reachable = false, true
+	w.chaos, w.tenant.reachable, w.isDark = false, true, false
 	w.setClock(0)
 	for len(w.pending) > 0 {
 		w.deliver(0)

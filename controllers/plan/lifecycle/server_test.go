@@ -64,7 +64,7 @@ func (w *world) reconcileHost(h *host) {
 			ConsumerUID: string(observed.consumer), HasImage: observed.imageURL != "", Retry: observed.retry, Status: observed.status,
 		},
 	}
-	if w.happens(5) {
+	if w.happens(5) || w.isDark {
 		f.Problem = &hostplan.Problem{Reason: "BMCUnreachable", Message: "no answer"}
 	} else {
 		power := hardware.PowerOff
@@ -73,9 +73,7 @@ func (w *world) reconcileHost(h *host) {
 		}
 		f.Observed = &hardware.Observation{Power: power, Attempt: h.hw.attempt}
 	}
-	if f.NeedsGrant() {
-		f.Grant = &breaker.Answer{IsGranted: true}
-	}
+	f.Grant = &breaker.Answer{IsGranted: true}
 	d := hostplan.Plan(f)
 	w.logf("%s %s -> %s %s %s power %s gen %d", h.name, observed.status.State, d.Status.State, d.Action.Kind, d.Status.ErrorMessage, d.Record.Power.State, d.Record.Power.ObservedGeneration)
 	// The record first, then the action, then the status, as host.Decision asks; each under the version observed.
@@ -147,6 +145,7 @@ func (w *world) power(h *host, on bool) {
 func (w *world) runServer(h *host) {
 	a := h.hw.attempt
 	switch {
+	case w.isDark:
 	case w.served != nil:
 		w.runServed(h)
 	case a != nil && a.State == hardware.AttemptRunning:
@@ -173,6 +172,10 @@ func (w *world) runDisk(h *host) {
 
 func (w *world) runAttempt(h *host, a *hardware.AttemptStatus) {
 	s := &h.hw
+	if wanted := h.live.record.Wanted; wanted != nil && wanted.Number == a.Number && wanted.Outcome != "" {
+		a.State, a.Reason, a.Message = hardware.AttemptFailed, hardware.ReasonDeadlineExceeded, "the installer's own deadline has passed too"
+		return
+	}
 	s.on = true
 	switch {
 	case w.happens(10):
@@ -271,7 +274,7 @@ func bootName(h *host, boot int) string { return h.name + string(rune('a'+boot%2
 func (w *world) missKubelets() {
 	for _, m := range w.machines {
 		n := w.tenant.nodes[m.live.Name]
-		if n == nil || w.runs(m.live.Name, n.bootID) {
+		if n == nil || w.runs(m.live.Name, n.bootID) && !w.isDark {
 			if n != nil {
 				n.silentSince = time.Time{}
 			}

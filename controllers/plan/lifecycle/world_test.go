@@ -29,6 +29,8 @@ type world struct {
 	clockOff time.Duration
 	clockSet time.Time
 	chaos    bool
+	// isDark is true while nothing is heard of any server: their switch or their power failed.
+	isDark   bool
 	edits    bool // spec.join.providerID changes
 	guards   guards
 	machines []*machine

@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -380,11 +379,6 @@ func TestCountingFollowsTheRulesOfChoosing(t *testing.T) {
 		t.Errorf("counts %+v, want %+v", got, want)
 	}
 }
-
-// upgrade is a time at which a tenant got the disks of a host.
-var upgrade = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-
-func at(t time.Time) *metav1.MicroTime { return &metav1.MicroTime{Time: t} }
 
 func TestAMetal3HostNeedsTheClusterThatItsAnnotationsDoNotName(t *testing.T) {
 	for _, c := range []struct {

@@ -33,7 +33,12 @@ func (p *planner) isDown(m *Machine) bool {
 	case m.Ready:
 		return false
 	}
-	return m.Phase != v1alpha1.MachineReady && m.Phase != v1alpha1.MachineValidating
+	return slices.Contains(phasesWithoutNode, m.Phase)
+}
+
+// phasesWithoutNode are those in which no node of the Machine works. A phase that a newer manager wrote is none of them.
+var phasesWithoutNode = []v1alpha1.MachinePhase{
+	"", v1alpha1.MachinePending, v1alpha1.MachineClaiming, v1alpha1.MachineProvisioning, v1alpha1.MachineJoining, v1alpha1.MachineDraining, v1alpha1.MachineReleasing,
 }
 
 // isRequested reports whether the Machine will be drained soon, because its desired revision is not installed.
@@ -47,9 +52,7 @@ func (p *planner) updateBrokenBefore() {
 	r := &p.facts.Rollout
 	p.status.BrokenBefore = slices.DeleteFunc(slices.Clone(p.status.BrokenBefore), func(name string) bool {
 		m := p.named[parseName(name)]
-		// The grant of the Rollout before this one was for its own move.
-		isLeft := m != nil && p.isBeginning() && m.HasServed && !isRequested(m) && !m.IsGranted
-		return m == nil || r.hasMoved(m) || isLeft
+		return m == nil || r.hasMoved(m)
 	})
 	p.brokenBefore = nameSet(p.status.BrokenBefore)
 }

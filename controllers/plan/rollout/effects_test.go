@@ -57,7 +57,7 @@ func (w *world) facts(r *rollout, observed record) Facts {
 // ask asks for grants as the manager does, of a desk that knows all Machines.
 func (w *world) ask(f *Facts) {
 	names := f.NeedsGrant()
-	asks, asked := make([]breaker.Ask, len(names)), map[string]time.Time{}
+	asks, asked, groups := make([]breaker.Ask, len(names)), map[string]time.Time{}, w.groups()
 	isConfirmed := w.confirmed != "" && w.confirmed == Confirmation(&f.Rollout.Status)
 	for i, name := range names {
 		since, isKnown := w.asked[name.String()]
@@ -65,13 +65,17 @@ func (w *world) ask(f *Facts) {
 			since = w.now
 		}
 		asked[name.String()] = since
-		asks[i] = breaker.Ask{Act: breaker.Reinstall, Object: name.String(), Domains: domainsOf(name), Since: since, IsConfirmed: isConfirmed}
+		asks[i] = breaker.Ask{Act: breaker.Reinstall, Fault: breaker.Fault{Object: name.String()}, Since: since, IsConfirmed: isConfirmed}
+		for _, d := range domainsOf(name) {
+			asks[i].Groups = append(asks[i].Groups, groups[d])
+		}
 	}
 	w.asked = asked
-	answers := breaker.Decide(breaker.Facts{Clock: f.Clock, Asks: asks, Grants: w.grants, Domains: w.sizes()})
+	answers := breaker.Decide(breaker.Facts{Clock: f.Clock, Asks: asks, Grants: w.grants})
 	for i, answer := range answers {
-		if answer.IsGranted {
-			w.grants = append(w.grants, breaker.Grant{Act: breaker.Reinstall, Object: asks[i].Object, Domains: asks[i].Domains, At: w.now})
+		isKnown := slices.ContainsFunc(w.grants, func(g breaker.Grant) bool { return g.Object == asks[i].Object && w.now.Sub(g.At) < breaker.Window })
+		if answer.IsGranted && !isKnown {
+			w.grants = append(w.grants, breaker.NewGrant(asks[i], w.now))
 		}
 	}
 	f.SetAnswers(names, answers)
@@ -82,19 +86,20 @@ func domainsOf(name types.NamespacedName) []breaker.Domain {
 	return []breaker.Domain{{Kind: "tenant", Name: name.Namespace}, {Kind: "NodeType", Name: "h100"}}
 }
 
-// sizes counts the Machines of each domain.
-func (w *world) sizes() map[breaker.Domain]breaker.Size {
-	out := map[breaker.Domain]breaker.Size{}
+// groups counts the Machines of each domain.
+func (w *world) groups() map[breaker.Domain]*breaker.Group {
+	out := map[breaker.Domain]*breaker.Group{}
 	for _, m := range w.machines {
 		for _, d := range domainsOf(m.key()) {
-			size := out[d]
+			if out[d] == nil {
+				out[d] = &breaker.Group{Domain: d}
+			}
 			if m.Claimed && !m.isGone {
-				size.Servers++
+				out[d].Servers++
 			}
 			if m.HasServed && !m.Ready && !m.isGone && !m.Deleting && m.Phase == v1alpha1.MachineValidating {
-				size.Failing++
+				out[d].Failing = append(out[d].Failing, breaker.Fault{Object: m.key().String()})
 			}
-			out[d] = size
 		}
 	}
 	return out

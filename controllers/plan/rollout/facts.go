@@ -111,7 +111,7 @@ type Machine struct {
 	Deleting bool
 	// Claimed is true if the Machine has a host.
 	Claimed bool
-	// HasServed is true if its node was admitted in this installation: it may be at work although it is not Ready. Moving it needs a grant.
+	// HasServed is true if its node may be at work although it is not Ready. Moving it needs a grant.
 	HasServed bool
 	// IsGranted is true if it may be moved without regard to the budgets. The caller sets it.
 	IsGranted bool
@@ -290,15 +290,22 @@ func isOverdue(m *v1alpha1.Machine, clock watched.Clock) bool {
 	return d != nil && clock.IsOver(m.Status.PhaseStart(m.CreationTimestamp.Time), d.Time)
 }
 
-// HasServed reports whether the Machine's node was admitted in its present installation.
+// HasServed reports whether the Machine's node may be at work: it was admitted in its present installation, its gate is off although it was not, or the
+// installation is older than what the status remembers, because the Machine took it over after a restore.
 func HasServed(m *v1alpha1.Machine) bool {
+	if validated := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionValidated); validated != nil && m.Status.Phase == v1alpha1.MachineValidating && openReasons[validated.Reason] {
+		return true
+	}
 	for _, entry := range slices.Backward(m.Status.Timeline) {
 		switch entry.Phase {
 		case v1alpha1.MachineReady:
 			return true
-		case v1alpha1.MachineProvisioning, v1alpha1.MachineJoining:
+		case v1alpha1.MachinePending, v1alpha1.MachineClaiming, v1alpha1.MachineProvisioning:
 			return false
 		}
 	}
-	return false
+	return len(m.Status.Timeline) > 0
 }
+
+// openReasons are the reasons of the condition Validated of a node that has, or had, no gate although it was not admitted.
+var openReasons = map[string]bool{v1alpha1.ReasonObserveOnly: true, v1alpha1.ReasonGateMissed: true, v1alpha1.ReasonGateRemovedByOthers: true}

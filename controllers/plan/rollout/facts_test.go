@@ -171,25 +171,38 @@ func TestARevisionAskedForAloneLeavesTheRenderingToTheNodeType(t *testing.T) {
 	}
 }
 
-func TestAMachineHasServedSinceItsNodeWasAdmittedInThisInstallation(t *testing.T) {
-	const provisioning, joining, validating, ready, draining = v1alpha1.MachineProvisioning, v1alpha1.MachineJoining, v1alpha1.MachineValidating, v1alpha1.MachineReady, v1alpha1.MachineDraining
+func TestAMachineHasServedWhereItsNodeMayBeAtWork(t *testing.T) {
+	const pending, provisioning, joining, validating, ready, draining = v1alpha1.MachinePending, v1alpha1.MachineProvisioning, v1alpha1.MachineJoining, v1alpha1.MachineValidating, v1alpha1.MachineReady, v1alpha1.MachineDraining
 	for _, c := range []struct {
-		phases []v1alpha1.MachinePhase
-		want   bool
+		phases    []v1alpha1.MachinePhase
+		validated string
+		want      bool
 	}{
-		{nil, false},
-		{[]v1alpha1.MachinePhase{provisioning, joining, validating}, false},
-		{[]v1alpha1.MachinePhase{provisioning, joining, validating, ready}, true},
-		{[]v1alpha1.MachinePhase{validating, ready, validating, ready, validating}, true}, // the list keeps the last ones alone
-		{[]v1alpha1.MachinePhase{ready, draining}, true},
-		{[]v1alpha1.MachinePhase{ready, draining, provisioning, joining, validating}, false},
+		{nil, "", false},
+		{[]v1alpha1.MachinePhase{pending}, "", false},
+		{[]v1alpha1.MachinePhase{provisioning, joining, validating}, "", false},
+		{[]v1alpha1.MachinePhase{provisioning, joining, validating}, v1alpha1.ReasonChecksFailed, false},
+		{[]v1alpha1.MachinePhase{provisioning, joining, validating}, v1alpha1.ReasonObserveOnly, true},
+		{[]v1alpha1.MachinePhase{provisioning, joining, validating}, v1alpha1.ReasonGateMissed, true},
+		{[]v1alpha1.MachinePhase{provisioning, joining, validating}, v1alpha1.ReasonGateRemovedByOthers, true},
+		{[]v1alpha1.MachinePhase{validating, draining, provisioning}, v1alpha1.ReasonObserveOnly, false}, // the condition is of the installation before
+		{[]v1alpha1.MachinePhase{provisioning, joining, validating, ready}, "", true},
+		{[]v1alpha1.MachinePhase{validating, ready, validating, ready, validating}, "", true}, // the list keeps the last ones alone
+		{[]v1alpha1.MachinePhase{ready, draining}, "", true},
+		{[]v1alpha1.MachinePhase{ready, draining, provisioning, joining, validating}, "", false},
+		{[]v1alpha1.MachinePhase{joining}, "", true}, // taken over after a restore
+		{[]v1alpha1.MachinePhase{joining, validating}, "", true},
 	} {
 		m := &v1alpha1.Machine{}
 		for _, phase := range c.phases {
+			m.Status.Phase = phase
 			m.Status.Timeline = append(m.Status.Timeline, v1alpha1.PhaseEntry{Phase: phase})
 		}
+		if c.validated != "" {
+			m.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionValidated, Status: metav1.ConditionFalse, Reason: c.validated}}
+		}
 		if got := HasServed(m); got != c.want {
-			t.Errorf("%v: %t", c.phases, got)
+			t.Errorf("%v, %s: %t", c.phases, c.validated, got)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,7 +15,7 @@ import (
 )
 
 // NeedsGrant returns the Machines that the Rollout would move without regard to the budgets although they may be at work: their nodes were admitted and are broken
-// now, and no person has asked for them to be moved. One of status.brokenBefore has its grant.
+// now, and no person has asked for them to be moved.
 //
 // Without it: the power or the switch of a rack fails while a Rollout is under way. After twenty minutes its 180 Machines are broken, and are drained and
 // installed again at once; many of them were at work behind the switch.
@@ -26,11 +25,11 @@ func (f Facts) NeedsGrant() []types.NamespacedName {
 		return nil
 	}
 	// One that is in progress is moved as far as the budgets have room.
-	granted := nameSet(slices.Concat(r.Status.BrokenBefore, r.Status.InProgress))
+	inProgress := nameSet(r.Status.InProgress)
 	var out []types.NamespacedName
 	for i := range f.Machines {
 		m := &f.Machines[i]
-		if isBroken(m) && m.HasServed && m.BlockedBy == "" && r.isOutdated(m) && !r.isStarted(m) && !granted[m.key()] {
+		if isBroken(m) && m.HasServed && m.BlockedBy == "" && r.isOutdated(m) && !r.isStarted(m) && !inProgress[m.key()] {
 			out = append(out, m.key())
 		}
 	}
@@ -65,24 +64,17 @@ func (f *Facts) SetAnswers(asked []types.NamespacedName, answers []breaker.Answe
 }
 
 // hasGrant implements the guard of that name. One in progress was chosen within the budgets, and is moved within them.
-func (p *planner) hasGrant(m *Machine) bool {
-	return !m.HasServed || m.IsGranted || p.recordedBroken[m.key()] && !p.recorded[m.key()]
-}
+func (p *planner) hasGrant(m *Machine) bool { return !m.HasServed || m.IsGranted }
 
-// IsFailing reports whether the Machine has served and does not now, as far as anybody can see; who asked for it, if anybody, is not known here.
-func IsFailing(m *v1alpha1.Machine) bool {
+// FailingSince returns since when the Machine, which may have served, does not; isFailing is false where it does, or a person has it powered off.
+func FailingSince(m *v1alpha1.Machine) (since time.Time, isFailing bool) {
 	s := &m.Status
 	isInPlace := s.Phase == v1alpha1.MachineValidating || s.Phase == v1alpha1.MachineReady
-	return isInPlace && m.DeletionTimestamp == nil && !m.Spec.PowerOff && s.PowerOff == nil && !meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady) && HasServed(m)
-}
-
-// recordGranted records the grants in status.brokenBefore, so that they hold over a restart of the manager.
-func (p *planner) recordGranted() {
-	for i := range p.facts.Machines {
-		if m := &p.facts.Machines[i]; m.IsGranted {
-			p.recordBroken(m)
-		}
+	ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
+	if !isInPlace || m.DeletionTimestamp != nil || m.Spec.PowerOff || s.PowerOff != nil || ready == nil || ready.Status == metav1.ConditionTrue || !HasServed(m) {
+		return time.Time{}, false
 	}
+	return ready.LastTransitionTime.Time, true
 }
 
 // Confirmation returns the value of the annotation ingot.dev/confirm that has the broken Machines moved in spite of what they have in common; empty: the
@@ -108,13 +100,26 @@ func (p *planner) setCauseCondition() {
 	}
 	isNew := meta.SetStatusCondition(&p.status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionFaultsAlone, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonManyAtOnce, LastTransitionTime: metav1.NewTime(p.facts.Now),
-		Message: cause.Message(),
+		Message: cause.Subject(),
 	}) && Confirmation(&p.facts.Rollout.Status) == ""
 	c := meta.FindStatusCondition(p.status.Conditions, v1alpha1.ConditionFaultsAlone)
-	c.Message = input.Line(fmt.Sprintf("%s do not serve any more, which is more than come alone (%d within an hour): none that was admitted is drained or installed again beside the budgets, because it may be at work. "+
-		"Look at what they have in common: power, network, the tenant's API server. It goes on by itself when they serve again; to have them installed again in spite of it: kubectl annotate rollout %s %s=%s",
-		cause.Message(), cause.Limit, p.facts.Rollout.Name, v1alpha1.AnnotationConfirm, Confirmation(p.status)), maxConditionMessage)
+	c.Message = input.Line(causeText(*cause)+fmt.Sprintf("; to have them installed again in spite of it: kubectl annotate --overwrite rollouts.ingot.dev %s %s=%s",
+		p.facts.Rollout.Name, v1alpha1.AnnotationConfirm, Confirmation(p.status)), maxConditionMessage)
 	if isNew {
 		p.decision.Events = append(p.decision.Events, event.Warning(v1alpha1.ReasonManyAtOnce, EventAction, c.Message))
 	}
+}
+
+// causeText says why broken Machines are not moved, and when they are.
+func causeText(c breaker.Cause) string {
+	isOrAre := "are"
+	if c.Due == 1 {
+		isOrAre = "is"
+	}
+	if !c.Until.IsZero() {
+		return fmt.Sprintf("%s %s broken, and %d there had to be installed again within the hour before: what may be at work is not drained or installed again before %s; it goes on by itself then",
+			c.Subject(), isOrAre, c.Done, c.Until.UTC().Format(time.RFC3339))
+	}
+	return fmt.Sprintf("%s do not serve since about the same time, more than fail alone (%d within an hour): what may be at work is not drained or installed again. "+
+		"Look at what they have in common: power, network, the tenant's API server. It goes on by itself when they serve again", c.Subject(), c.Limit)
 }

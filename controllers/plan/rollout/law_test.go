@@ -76,13 +76,14 @@ func (w *world) checkGrant(m *machine) {
 	if !isGranted {
 		w.violated("grant: %s may be at work and is moved without a grant", m.Name)
 	}
-	done := 0
+	granted := map[string]bool{}
 	for _, g := range w.grants {
 		if g.Domains[0].Name == m.Namespace && w.now.Sub(g.At) < breaker.Window {
-			done++
+			granted[g.Object] = true
 		}
 	}
-	if limit := breaker.Limit(w.sizes()[domainsOf(m.key())[0]].Servers); w.isChaotic && done > limit {
+	done := len(granted)
+	if limit := breaker.Limit(w.groups()[domainsOf(m.key())[0]].Servers); w.isChaotic && done > limit {
 		w.violated("grant: %d Machines of %s that may be at work are moved within an hour, of at most %d", done, m.Namespace, limit)
 	}
 }

@@ -89,7 +89,6 @@ func plan(f Facts, g guards) Decision {
 		}
 		p.updatePhase()
 		if p.isActive() {
-			p.recordGranted()
 			p.startNext()
 		}
 		p.labelInherited()
