@@ -2,9 +2,11 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -199,6 +201,7 @@ func (s *restoreCase) restoreOnce(t *testing.T, run string, withStatus bool) {
 				before[name].ClaimUID(), before[name].Status.Attempt, after[name].ClaimUID(), after[name].Status.Attempt)
 		}
 	}
+	s.eraseHeld(t, claiming)
 	v := s.must(t, claiming, server, "claimed again and installed", observation.isReady)
 	s.installedOnce(t, v.machine, 1)
 	s.goesOn(t, writing, leaving)
@@ -212,6 +215,39 @@ func (s *restoreCase) restoreOnce(t *testing.T, run string, withStatus bool) {
 		if _, isSettled := s.settled[name]; isSettled && s.nodeUIDs(t)[name] != uid {
 			t.Errorf("the Node of %s is another one", name)
 		}
+	}
+}
+
+// eraseHeld is a person who has the hosts erased of which the backup says that they are free, as their messages advise, until the Machine has its host.
+func (s *restoreCase) eraseHeld(t *testing.T, claiming string) {
+	t.Helper()
+	held := map[string]bool{}
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationErase, v1alpha1.EraseMetadata)
+	err := within(t.Context(), waitTimeout, func() error {
+		var hosts metal3.BareMetalHostList
+		if err := s.env.ManagementClient.List(t.Context(), &hosts); err != nil {
+			return err
+		}
+		for i := range hosts.Items {
+			h := &hosts.Items[i]
+			if held[h.Name] || !strings.Contains(h.Status.ErrorMessage, v1alpha1.ReasonManyAtOnce) {
+				continue
+			}
+			if h.Status.PoweredOn || h.Status.Provisioning.State != metal3.StateDeprovisioning {
+				t.Errorf("%s is held and %s, on %t", h.Name, h.Status.Provisioning.State, h.Status.PoweredOn)
+			}
+			held[h.Name] = true
+			if err := s.env.ManagementClient.Patch(t.Context(), h, client.RawPatch(types.MergePatchType, patch)); err != nil {
+				return err
+			}
+		}
+		if m := s.machines(t)[claiming]; m == nil || m.Status.Phase == v1alpha1.MachinePending || m.Status.Phase == "" {
+			return errors.New("Machine " + claiming + " has no host")
+		}
+		return nil
+	}, func(error) bool { return true })
+	if err != nil || len(held) == 0 {
+		t.Fatalf("held and erased: %v; %v", slices.Sorted(maps.Keys(held)), err)
 	}
 }
 
