@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"slices"
+
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -242,6 +244,20 @@ func (s MachineStatus) PhaseStart(created time.Time) time.Time {
 		return s.Timeline[n-1].At.Time
 	}
 	return created
+}
+
+// HasBeenReady reports whether the node was admitted in its present installation, as far as timeline remembers: where the installation is older than that,
+// because the Machine took it over after a restore, it may have been.
+func (s MachineStatus) HasBeenReady() bool {
+	for _, entry := range slices.Backward(s.Timeline) {
+		switch entry.Phase {
+		case MachineReady:
+			return true
+		case MachinePending, MachineClaiming, MachineProvisioning:
+			return false
+		}
+	}
+	return len(s.Timeline) > 0
 }
 
 // Installed is what the Machine is being, or was, installed with.

@@ -170,6 +170,11 @@ type ExpectedSlices struct {
 	// +optional
 	// +listType=atomic
 	Devices []ExpectedDevices `json:"devices,omitempty"`
+	// gpuAttribute has the same value in all devices that are forms of one GPU, where the driver publishes each GPU in every kind of devices, and
+	// withdraws the other forms while a claim holds one. All forms must be there until the node is admitted, and one of each GPU from then on. Absent:
+	// each device is a part of its own.
+	// +optional
+	GPUAttribute string `json:"gpuAttribute,omitempty"`
 	// hint says where to look when it is not as promised.
 	// +optional
 	Hint string `json:"hint,omitempty"`

@@ -210,7 +210,8 @@ func (o observation) input(clock watched.Clock, m *v1alpha1.Machine) verdict.Inp
 			Claim: nodeidentity.ClaimOf(m.ClaimUID(), m.Status), Revision: m.Status.Revision, Rendering: m.Status.Rendering,
 		},
 		PlacedGate: m.Status.Gate, TaintWriter: o.taintWriter,
-		Gate: o.nodeType.Gate.Key(), Settle: verdict.DefaultSettle, OnFailure: o.nodeType.Validation.OnFailure,
+		HasBeenReady: m.Status.HasBeenReady(),
+		Gate:         o.nodeType.Gate.Key(), Settle: verdict.DefaultSettle, OnFailure: o.nodeType.Validation.OnFailure,
 		GPUModeReport: o.nodeType.Validation.GPUModeReport, Kubelet: o.kubelet,
 	}
 	if s := o.nodeType.Validation.Settle; s != nil {

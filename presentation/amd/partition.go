@@ -26,8 +26,10 @@ var (
 )
 
 // documentedPartitions are the partitions that AMD documents for each model, beside the unpartitioned GPU (its partitioning guide
-// of 2025-09).
-var documentedPartitions = map[string][]partition{"MI300X-192GB": {{"CPX", "NPS1"}, {"CPX", "NPS4"}}}
+// of 2025-09; for MI350X and MI355X what the tests of its operator's device config manager have).
+var documentedPartitions = map[string][]partition{"MI300X-192GB": {{"CPX", "NPS1"}, {"CPX", "NPS4"}}, "MI350X-288GB": cdna4Partitions, "MI355X-288GB": cdna4Partitions}
+
+var cdna4Partitions = []partition{{"DPX", "NPS1"}, {"DPX", "NPS2"}, {"QPX", "NPS1"}, {"QPX", "NPS2"}, {"CPX", "NPS1"}, {"CPX", "NPS2"}}
 
 // configProfiles are the profiles in the default configuration of the device config manager.
 var configProfiles = map[partition]string{
@@ -59,21 +61,24 @@ func (p partition) isValid(model catalogue.Model) bool {
 		return false
 	}
 	rule, known := partitionRules[p.compute]
-	isMemoryMode := slices.Contains(rule.memoryModes, nps) || model.Architecture == catalogue.CDNA4 && slices.Contains(rule.cdna4, nps)
-	return known && isMemoryMode && rule.dies(model.XCC, nps)
+	modes := rule.memoryModes
+	if model.Architecture == catalogue.CDNA4 {
+		modes = rule.cdna4
+	}
+	return known && slices.Contains(modes, nps) && rule.dies(model.XCC, nps)
 }
 
-// partitionRules has for each compute mode the numbers of memory partitions that it allows, those that it allows on CDNA4 as well (the kernel's
-// commit "Update supported modes for GC v9.5.0"), and the condition on the number of compute dies.
+// partitionRules has for each compute mode the numbers of memory partitions that it allows, those that it allows on CDNA4 (the kernel's commit "Update supported modes
+// for GC v9.5.0"; these GPUs have two halves of memory, and no NPS4), and the condition on the number of compute dies.
 var partitionRules = map[string]struct {
 	memoryModes, cdna4 []int
 	dies               func(xcc, nps int) bool
 }{
-	"SPX": {[]int{1}, nil, func(int, int) bool { return true }},
-	"DPX": {[]int{1, 2}, nil, func(xcc, _ int) bool { return xcc%4 == 0 }},
+	"SPX": {[]int{1}, []int{1}, func(int, int) bool { return true }},
+	"DPX": {[]int{1, 2}, []int{1, 2}, func(xcc, _ int) bool { return xcc%4 == 0 }},
 	"TPX": {[]int{1, 3}, nil, func(xcc, _ int) bool { return xcc%3 == 0 }},
-	"QPX": {[]int{1, 4}, []int{2}, func(xcc, _ int) bool { return xcc/4 >= 2 }},
-	"CPX": {[]int{1, 4}, []int{2}, func(xcc, nps int) bool { return xcc%nps == 0 }},
+	"QPX": {[]int{1, 4}, []int{1, 2}, func(xcc, _ int) bool { return xcc/4 >= 2 }},
+	"CPX": {[]int{1, 4}, []int{1, 2}, func(xcc, nps int) bool { return xcc%nps == 0 }},
 }
 
 // String returns the partition as the device plugin and the labels write it: cpx_nps4.

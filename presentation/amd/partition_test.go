@@ -11,7 +11,7 @@ import (
 // TestWhatIsValidIsTheVendorsTable has the kernel's rule written out by hand, for eight compute dies and for the six of an MI300A.
 func TestWhatIsValidIsTheVendorsTable(t *testing.T) {
 	for model, want := range map[*catalogue.Model]string{
-		{XCC: 8, Architecture: catalogue.CDNA4}: "spx_nps1=1 dpx_nps1=2 dpx_nps2=2 qpx_nps1=4 qpx_nps2=4 qpx_nps4=4 cpx_nps1=8 cpx_nps2=8 cpx_nps4=8",
+		{XCC: 8, Architecture: catalogue.CDNA4}: "spx_nps1=1 dpx_nps1=2 dpx_nps2=2 qpx_nps1=4 qpx_nps2=4 cpx_nps1=8 cpx_nps2=8",
 
 		{XCC: 8}: "spx_nps1=1 dpx_nps1=2 dpx_nps2=2 qpx_nps1=4 qpx_nps4=4 cpx_nps1=8 cpx_nps4=8",
 		{XCC: 6}: "spx_nps1=1 tpx_nps1=3 tpx_nps3=3 cpx_nps1=6",

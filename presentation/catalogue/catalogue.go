@@ -164,14 +164,17 @@ type VGPUType struct {
 	GiB int
 	// Slices of compute that the MIG instance of the virtual GPU has; 0: it has none, and shares the GPU in time.
 	Slices int
-	// Media says that the MIG instance has the media engines.
-	Media bool
+	// Media says that the MIG instance has the media engines, and Graphics that it has those of graphics.
+	Media, Graphics bool
+	// PerInstance is how many virtual GPUs one MIG instance holds; 0: there is none.
+	PerInstance int
 	// Max is how many one GPU can have.
 	Max int
 }
 
-// vgpuType matches a type in models.go: 20C4 is four of 20C, and 1-10CME1 is one of 1-10CME.
-var vgpuType = regexp.MustCompile(`^(([1-7])-)?([1-9][0-9]{0,2})([CQ])(ME)?([1-9][0-9]?)$`)
+// vgpuType matches a type in models.go: 20C4 is four of 20C, 1-10CME1 is one of 1-10CME, and 1-12C8/24 is eight of 1-12C on MIG instances of 24 GiB with
+// the graphics engines.
+var vgpuType = regexp.MustCompile(`^(([1-7])-)?([1-9][0-9]{0,2})([CQ])(ME)?([1-9][0-9]?)(/([1-9][0-9]))?$`)
 
 // VGPUTypes returns the model's types of virtual GPU, which are those of the configuration that NVIDIA's operator ships.
 func (m Model) VGPUTypes() []VGPUType {
@@ -182,12 +185,27 @@ func (m Model) VGPUTypes() []VGPUType {
 			continue
 		}
 		number := func(s string) int { n, _ := strconv.Atoi(s); return n }
-		out = append(out, VGPUType{
+		t := VGPUType{
 			Name:   m.VGPUName + "-" + part[1] + part[3] + part[4] + part[5],
 			Series: part[4], GiB: number(part[3]), Slices: number(part[2]), Media: part[5] != "", Max: number(part[6]),
-		})
+		}
+		if t.Slices > 0 {
+			t.PerInstance = 1
+		}
+		if part[8] != "" {
+			t.Graphics, t.PerInstance = true, number(part[8])/t.GiB
+		}
+		out = append(out, t)
 	}
 	return out
+}
+
+// ConfigurationName is the name of the type in a configuration of NVIDIA's vGPU device manager, which says there what the MIG instance has.
+func (v VGPUType) ConfigurationName() string {
+	if v.Graphics {
+		return v.Name + "GFX"
+	}
+	return v.Name
 }
 
 // ProfileIndex returns the index of the MIG profile behind a vGPU type among the geometry's profiles, or -1 when there is none.
@@ -195,9 +213,12 @@ func (m Model) ProfileIndex(v VGPUType) int {
 	if m.Geometry == nil || v.Slices == 0 {
 		return -1
 	}
-	name := fmt.Sprintf("%dg.%dgb", v.Slices, v.GiB)
+	name := fmt.Sprintf("%dg.%dgb", v.Slices, v.GiB*v.PerInstance)
 	if v.Media {
 		name += "+me"
+	}
+	if v.Graphics {
+		name += "+gfx"
 	}
 	return slices.IndexFunc(m.Geometry.Profiles, func(p Profile) bool { return slices.Contains(m.ProfileNames(p), name) })
 }

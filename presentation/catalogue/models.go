@@ -17,6 +17,11 @@ const (
 
 	vgpu16 = "4C4 8C2 16C1 1Q16 2Q8 4Q4 8Q2 16Q1"
 
+	// The MIG instances behind these have the graphics engines (+gfx), and hold several of the smaller types.
+	vgpuDC = "8C12 12C8 16C6 24C4 32C3 48C2 96C1 3Q32 4Q24 6Q16 8Q12 12Q8 16Q6 24Q4 32Q3 48Q2 96Q1" +
+		" 1-8C12/24 1-12C8/24 1-24C4/24 2-12C8/48 2-16C6/48 2-24C4/48 2-48C2/48 4-24C4/96 4-32C3/96 4-48C2/96 4-96C1/96" +
+		" 1-2Q48/24 1-3Q32/24 1-4Q24/24 1-6Q16/24 1-8Q12/24 1-12Q8/24 1-24Q4/24 2-12Q8/48 2-16Q6/48 2-24Q4/48 2-48Q2/48 4-24Q4/96 4-32Q3/96 4-48Q2/96 4-96Q1/96"
+
 	vgpuA100D = "4C20 8C10" + vgpu80
 	vgpuH100  = "4C20 5C16 8C10" + vgpu80
 	vgpuH100L = "4C23 6C15 11C8 15C6 23C4 47C2 94C1 1-12C7 1-12CME1 1-24C4 2-24C3 3-47C2 4-47C1 7-94C1"
@@ -70,7 +75,7 @@ var models = []Model{
 	// the same GPU.
 	nvidiaModel("GB300-278GB", Blackwell, Superchip, memoryGiB(278), "580.82.07", "31c2").withMIG(sevenSlices).withInferredPlacements().withOpenModules().withDocumentedDriver("595.58.03"),
 	nvidiaModel("RTX-PRO-6000-Blackwell-Server-96GB", Blackwell, PCIe, memoryGiB(96), "575.51.03", "2bb5").withMIG(twelveSlices).withOpenModules().
-		withVGPUs("DC", "8C12 12C8 16C6 24C4 32C3 48C2 96C1 3Q32 4Q24 6Q16 8Q12 12Q8 16Q6 24Q4 32Q3 48Q2 96Q1 1-24C4 2-48C2 4-96C1"),
+		withVGPUs("DC", vgpuDC),
 	// The cards of workstations have the profiles of the server's (MIG user guide), but no types of vGPU.
 	nvidiaModel("RTX-PRO-6000-Blackwell-Workstation-96GB", Blackwell, PCIe, memoryGiB(96), "575.51.03", "2bb1").withMIG(twelveSlices).withOpenModules().withDisplayOutputs(),
 	nvidiaModel("RTX-PRO-6000-Blackwell-Max-Q-96GB", Blackwell, PCIe, memoryGiB(96), "575.51.03", "2bb4").withMIG(twelveSlices).withOpenModules().withDisplayOutputs(),
@@ -92,7 +97,7 @@ var refused = []struct {
 }
 
 // pciNames are the names of devices in the pci.ids file of NVIDIA's KubeVirt device plugin 1.6.0, dated 2025-07-11. The plugin
-// advertises other devices by their number until a newer file has their names. PCI ids whose line of that file is not known have no entry either.
+// advertises other devices by their number until a newer file has their names. The same file is in NVIDIA's library go-nvlib 0.11.0.
 var pciNames = map[string]string{
 	"1eb8": "TU104GL [Tesla T4]",
 	"20b0": "GA100 [A100 SXM4 40GB]",
@@ -100,16 +105,23 @@ var pciNames = map[string]string{
 	"20b2": "GA100 [A100 SXM4 80GB]",
 	"20b5": "GA100 [A100 PCIe 80GB]",
 	"20b7": "GA100GL [A30 PCIe]",
+	"20bd": "GA100 [A800 SXM4 40GB]",
 	"20f1": "GA100 [A100 PCIe 40GB]",
 	"20f3": "GA100 [A800-SXM4-80GB]",
 	"20f5": "GA100 [A800 80GB PCIe]",
+	"20f6": "GA100 [A800 40GB PCIe]",
 	"2235": "GA102GL [A40]",
 	"2236": "GA102GL [A10]",
 	"2321": "GH100 [H100L 94GB]",
+	"2322": "GH100 [H800 PCIe]",
+	"2324": "GH100 [H800]",
 	"2329": "GH100 [H20]",
+	"232c": "GH100 [H20 HBM3e]",
 	"2330": "GH100 [H100 SXM5 80GB]",
 	"2331": "GH100 [H100 PCIe]",
 	"2335": "GH100 [H200 SXM 141GB]",
+	"2338": "GH100 [H100 SXM5 96GB]",
+	"233a": "GH100 [H800L 94GB]",
 	"233b": "GH100 [H200 NVL]",
 	"233d": "GH100 [H100 96GB]",
 	"2342": "GH100 [GH200 120GB / 480GB]",
@@ -120,6 +132,8 @@ var pciNames = map[string]string{
 	"27b8": "AD104GL [L4]",
 	"2901": "GB100 [B200]",
 	"2941": "GB100 [HGX GB200]",
+	"2bb1": "GB202GL [RTX PRO 6000 Blackwell Workstation Edition]",
+	"2bb4": "GB202GL [RTX PRO 6000 Blackwell Max-Q Workstation Edition]",
 	"2bb5": "GB202GL [RTX PRO 6000 Blackwell Server Edition]",
 }
 

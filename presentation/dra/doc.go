@@ -7,7 +7,8 @@
 // quantity of 0 counts as absent, because kubelet leaves it behind.
 //
 // The feature gates of the driver decide what is published. With PassthroughSupport it publishes every GPU twice, for containers
-// and for virtual machines. With DynamicMIG, which is alpha, it publishes every placement of every MIG profile. Gates that
+// and for virtual machines, until a claim of one form is prepared: then it withdraws the other. So the promise is for each GPU, once
+// the node was admitted: one of its forms is there. With DynamicMIG, which is alpha, it publishes every placement of every MIG profile. Gates that
 // follow from the NodeType are enabled, and gates that the driver does not start with together are refused. Each claim says
 // whether it shares a GPU, so sharing changes no device.
 //

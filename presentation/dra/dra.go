@@ -108,8 +108,15 @@ func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 	}
 	SetTenantDriver(&p, draSpec, gates)
 	ExpectDevices(&p, r, model, kinds...)
+	if len(kinds) > 1 {
+		// A claim that is prepared leaves one form of its GPU (RemoveSiblingDevices of the driver 0.4.1).
+		p.Expectation.Slices[0].GPUAttribute = pciAddressAttribute
+	}
 	return p, nil
 }
+
+// pciAddressAttribute is the PCI address in all forms of a GPU.
+const pciAddressAttribute = "resource.kubernetes.io/pciBusID"
 
 func nodePlan(r spec.Request, model catalogue.Model, mode []string) v1alpha1.NodePlan {
 	if nvidia.IsDriverFromOperator(r) {
@@ -220,8 +227,13 @@ func resolveDynamicMIG(r spec.Request, model catalogue.Model, draSpec v1alpha1.D
 		kinds = append(kinds, MIGDevices(model, p, count*len(p.Starts)))
 	}
 	p := nodePlan(r, model, mode)
+	if p.NodeLabels == nil {
+		p.NodeLabels = map[string]string{}
+	}
+	// The operator's MIG manager would take the partitions of claims away.
+	p.NodeLabels[wellknown.LabelDeployMIGManager] = "false"
 	SetTenantDriver(&p, draSpec, gates)
-	p.Warnings = append(p.Warnings, v1alpha1.PlanWarning{Rule: "experimental/dynamic-mig", Message: "dynamic MIG is alpha in the DRA driver: it needs the tenant's feature gate DRAPartitionableDevices, " +
+	p.Warnings = append(p.Warnings, v1alpha1.PlanWarning{Rule: "experimental/dynamic-mig", Message: "dynamic MIG is alpha in the DRA driver: before Kubernetes 1.36 it needs the tenant's feature gate DRAPartitionableDevices, " +
 		"it deletes partitions that it does not know, and the number of devices expected is derived from the places that profiles have"})
 	if model.PlacementsInferred {
 		p.Warnings = append(p.Warnings, nvidia.InferredPlacementsWarning(model))

@@ -26,7 +26,7 @@ var releases = []string{wellknown.NVIDIADRARelease041, wellknown.NVIDIADRAReleas
 // exclusiveGates are pairs of gates with which the driver does not start.
 var exclusiveGates = [][2]string{
 	{wellknown.GateDynamicMIG, wellknown.GatePassthrough}, {wellknown.GateDynamicMIG, wellknown.GateDeviceHealthCheck}, {wellknown.GateDynamicMIG, wellknown.GateMPS},
-	{wellknown.GatePassthrough, wellknown.GateDeviceHealthCheck}, {wellknown.GateConsumableShares, wellknown.GateMPS},
+	{wellknown.GatePassthrough, wellknown.GateDeviceHealthCheck},
 }
 
 // FeatureGates returns the feature gates with which the driver must run: those of the NodeType, and those that other fields need.
@@ -108,12 +108,29 @@ func SetTenantDriver(p *v1alpha1.NodePlan, draSpec v1alpha1.DRASpec, gates []str
 	if draSpec.DriverRelease != wellknown.NVIDIADRARelease {
 		p.Tenant.DRARelease = draSpec.DriverRelease
 	}
+	for _, gate := range gates {
+		if w, needsMore := gateWarnings[gate]; needsMore {
+			p.Warnings = append(p.Warnings, w)
+		}
+	}
+}
+
+// gateWarnings say what a feature gate needs that this plan does not bring (the comments of pkg/featuregates, release 0.5.0).
+var gateWarnings = map[string]v1alpha1.PlanWarning{
+	wellknown.GateDRAListTypeAttributes: {Rule: "gate/list-attributes", Message: "the tenant's kube-apiserver must have its own feature gate DRAListTypeAttributes, which is off by default up to Kubernetes 1.37: " +
+		"without it the API server rejects each ResourceSlice of the driver, and the node is not admitted"},
+	wellknown.GateFabricManagerPartitioning: {Rule: "gate/fabric-partitions", Message: "the node needs a fabric manager with FABRIC_MODE=1 and its library libnvfm, which the image or the operator's driver must bring: " +
+		"without them the driver does not start; a claim is prepared only if its GPUs are exactly one partition, so let it match on the attribute partitionN"},
+	wellknown.GateConsumableShares: {Rule: "gate/consumable-shares", Message: "the driver runs with consumableShares: memory: claims that request memory share a GPU, and one that does not takes all of it"},
 }
 
 // check refuses combinations of gates with which the driver does not start.
 func (enabled gateReasons) check() error {
 	if enabled.hasGate(wellknown.GateDeviceMetadata) && !enabled.hasGate(wellknown.GatePassthrough) {
 		return spec.Invalid(featureGatesField, "dra/gate-needs", "it has %s, and the driver only starts with it beside %s: add that, or choose dra.devices: VFIO", wellknown.GateDeviceMetadata, wellknown.GatePassthrough)
+	}
+	if enabled.hasGate(wellknown.GateConsumableShares) && enabled.hasGate(wellknown.GateMPS) {
+		return spec.Invalid(enabled[wellknown.GateMPS].field, "dra/gates-exclude", "%s the feature gate %s, and claims cannot share a device by MPS beside %s: give one of them up", enabled[wellknown.GateMPS].subject, wellknown.GateMPS, wellknown.GateConsumableShares)
 	}
 	for _, pair := range exclusiveGates {
 		if !enabled.hasGate(pair[0]) || !enabled.hasGate(pair[1]) {

@@ -77,21 +77,21 @@ func TestRequestsThatVirtualMachinesCannotUseAreRefused(t *testing.T) {
 	}
 }
 
-// TestARefusalNamesTheResourcesOfTheModelItself: an H100 with 96 GB is sold under two PCI ids, one of which the plugin's file names.
+// TestARefusalNamesTheResourcesOfTheModelItself: an H100 with 96 GB is sold under two PCI ids, which the plugin's file names differently.
 func TestARefusalNamesTheResourcesOfTheModelItself(t *testing.T) {
 	for model, want := range map[string][]string{
-		"H100-SXM5-96GB":    {"nvidia.com/GH100_H100_96GB with that of 1.6.0", "nvidia.com/2338 with a file"},
+		"H100-SXM5-96GB":    {"nvidia.com/GH100_H100_96GB with that of 1.6.0", "nvidia.com/GH100_H100_SXM5_96GB with that of 1.6.0"},
 		"B300-SXM-269GB":    {"nvidia.com/3182 with a file"},
 		"GB300-278GB":       {"nvidia.com/31c2 with a file"},
-		"H800-PCIe-80GB":    {"nvidia.com/2322 with a file"},
+		"H800-PCIe-80GB":    nil,
 		"H100-NVL-94GB":     nil,
 		"L40-48GB":          nil,
 		"A800-PCIe-80GB":    nil,
 		"H20-SXM5-96GB":     nil,
 		"A16-16GB":          nil,
-		"A800-PCIe-40GB":    {"nvidia.com/20f6 with a file"},
+		"A800-PCIe-40GB":    nil,
 		"A100-PCIe-40GB":    nil, // two PCI ids of one name
-		"H20-3e-SXM5-141GB": {"nvidia.com/232c with a file"},
+		"H20-3e-SXM5-141GB": nil,
 	} {
 		r := requests.All()["h100-vm"]
 		r.GPU.Model, r.Resources = model, nil

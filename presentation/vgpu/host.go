@@ -207,7 +207,7 @@ func configuration(name string, types []typeCount) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "version: v1\n%s:\n  %s:\n  - devices: all\n    vgpu-devices:\n", wellknown.VGPUConfigsKey, name)
 	for _, t := range types {
-		fmt.Fprintf(&out, "      %q: %d\n", t.Name, t.count)
+		fmt.Fprintf(&out, "      %q: %d\n", t.ConfigurationName(), t.count)
 	}
 	return out.String()
 }
@@ -223,12 +223,15 @@ func readTypes(ordered map[string]int32, model catalogue.Model) ([]typeCount, er
 	all := model.VGPUTypes()
 	var out []typeCount
 	for _, name := range slices.Sorted(maps.Keys(ordered)) {
-		at := slices.IndexFunc(all, func(t catalogue.VGPUType) bool { return t.Name == name })
+		at := slices.IndexFunc(all, func(t catalogue.VGPUType) bool { return t.Name == name || t.ConfigurationName() == name })
 		if at < 0 {
 			return nil, spec.Invalid(spec.PresentationField("vgpu.types"), "vgpu/type", "it has %s, and %s has %s", name, model.Name, typeNames(all))
 		}
 		if n := int(ordered[name]); n < 1 || n > all[at].Max {
 			return nil, spec.Invalid(spec.PresentationField("vgpu.types"), "vgpu/count", "%s is %d, and one %s can have 1 to %d of them", name, n, model.Name, all[at].Max)
+		}
+		if slices.ContainsFunc(out, func(t typeCount) bool { return t.Name == all[at].Name }) {
+			return nil, spec.Invalid(spec.PresentationField("vgpu.types"), "vgpu/type", "it has %s twice, as %s too: order it once", all[at].Name, name)
 		}
 		out = append(out, typeCount{all[at], int(ordered[name])})
 	}
@@ -265,7 +268,7 @@ func checkTypes(types []typeCount, model catalogue.Model) error {
 		}
 		total += t.count
 		if t.Slices > 0 {
-			instances[model.ProfileIndex(t.VGPUType)] += t.count
+			instances[model.ProfileIndex(t.VGPUType)] += (t.count + t.PerInstance - 1) / t.PerInstance
 		}
 	}
 	if first.Slices == 0 {

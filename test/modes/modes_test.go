@@ -439,6 +439,18 @@ func (r release) toOperator() operator.Release {
 
 // judge returns the verdict at the deadline, so that checks that would wait have failed.
 func (m mode) judge(plan v1alpha1.NodePlan, result offlinenode.Result, cluster *operator.Cluster) v1alpha1.Verdict {
+	return verdict.Judge(m.input(plan, result, cluster)).Verdict
+}
+
+// judgeAgain judges a node that was admitted.
+func (m mode) judgeAgain(plan v1alpha1.NodePlan, result offlinenode.Result, cluster *operator.Cluster) v1alpha1.Verdict {
+	in := m.input(plan, result, cluster)
+	in.HasBeenReady = true
+	return verdict.Judge(in).Verdict
+}
+
+// input returns the node as the validation controller sees it.
+func (m mode) input(plan v1alpha1.NodePlan, result offlinenode.Result, cluster *operator.Cluster) verdict.Input {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	classes := map[string]verdict.DeviceClass{}
 	for _, s := range plan.Expectation.Slices {
@@ -450,9 +462,9 @@ func (m mode) judge(plan v1alpha1.NodePlan, result offlinenode.Result, cluster *
 		class := &cluster.DeviceClasses[i]
 		classes[class.Name] = verdict.DeviceClass{Selectors: verdict.Compile(class)}
 	}
-	return verdict.Judge(verdict.Input{
+	return verdict.Input{
 		Clock: watched.Clock{Now: now}, Deadline: now, Expectation: plan.Expectation, Node: result.Node, SlicesServed: true, Slices: slices.Clone[[]resourcev1.ResourceSlice](result.Slices),
 		DeviceClasses: classes, DaemonSets: cluster.DaemonSets, Gate: gate, Kubelet: m.NodeType.KubeletMembers(), OnFailure: v1alpha1.OnFailureHold,
 		Identity: verdict.Identity{Claim: nodeidentity.Claim{MachineUID: uid, Attempt: 1, SystemUUID: uid}, Revision: "r-1"},
-	}).Verdict
+	}
 }

@@ -32,9 +32,10 @@ func Judge(s offline.NodeInputs, e v1alpha1.NodeExpectation, observation Observa
 	in := verdict.Input{
 		Clock: watched.Clock{Now: now}, Expectation: e, Node: &observation.node, DaemonSets: observation.daemonSets, Gate: s.NodeType.Spec.Gate.Key(),
 		// Without a file of slices the expectation has none either, and the report does not mention them.
-		SlicesServed: true, Slices: observation.slices, DeviceClasses: neededClasses(e, observation), Kubelet: s.NodeType.Spec.KubeletMembers(),
+		SlicesServed: true, Slices: observation.slices, HasBeenReady: !verdict.HasGate(&observation.node, s.NodeType.Spec.Gate.Key()), DeviceClasses: neededClasses(e, observation), Kubelet: s.NodeType.Spec.KubeletMembers(),
 	}
 	if m := observation.machine; m != nil {
+		in.HasBeenReady = m.Status.HasBeenReady()
 		in.Identity = verdict.Identity{Claim: nodeidentity.ClaimOf(m.ClaimUID(), m.Status), Revision: m.Status.Revision, Rendering: m.Status.Rendering}
 	}
 	checks := verdict.Judge(in).Verdict.Checks

@@ -296,15 +296,7 @@ func HasServed(m *v1alpha1.Machine) bool {
 	if validated := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionValidated); validated != nil && m.Status.Phase == v1alpha1.MachineValidating && openReasons[validated.Reason] {
 		return true
 	}
-	for _, entry := range slices.Backward(m.Status.Timeline) {
-		switch entry.Phase {
-		case v1alpha1.MachineReady:
-			return true
-		case v1alpha1.MachinePending, v1alpha1.MachineClaiming, v1alpha1.MachineProvisioning:
-			return false
-		}
-	}
-	return len(m.Status.Timeline) > 0
+	return m.Status.HasBeenReady()
 }
 
 // openReasons are the reasons of the condition Validated of a node that has, or had, no gate although it was not admitted.

@@ -151,23 +151,25 @@ func checkDeviceClasses(in Input) []v1alpha1.Check {
 	all := in.pools.allUsableDevices(in.Node.Name)
 	var out []v1alpha1.Check
 	for _, e := range in.Expectation.Slices {
+		absent := absentForms(in, e)
 		for _, c := range e.DeviceClasses {
 			read, ok := in.DeviceClasses[c.Name]
 			known := admittedCheck(in, c.Name)
 			switch {
 			case ok:
-				out = append(out, deviceClassCheck(c, read, all))
+				out = append(out, deviceClassCheck(c, read, all, absent))
 			case known != nil:
 				out = append(out, *known)
 			default:
-				out = append(out, deviceClassCheck(c, DeviceClass{ReadError: "it has not been read"}, nil))
+				out = append(out, deviceClassCheck(c, DeviceClass{ReadError: "it has not been read"}, nil, 0))
 			}
 		}
 	}
 	return out
 }
 
-func deviceClassCheck(expected v1alpha1.ExpectedDeviceClass, read DeviceClass, devices []device) v1alpha1.Check {
+// deviceClassCheck compares how many devices the class selects, of which so many may be absent.
+func deviceClassCheck(expected v1alpha1.ExpectedDeviceClass, read DeviceClass, devices []device, absent int) v1alpha1.Check {
 	c := v1alpha1.Check{Name: PrefixDeviceClass + expected.Name, Result: v1alpha1.CheckWait, Expected: fmt.Sprintf("selects %d devices of the node", expected.Count)}
 	switch {
 	case read.Missing:
@@ -187,7 +189,7 @@ func deviceClassCheck(expected v1alpha1.ExpectedDeviceClass, read DeviceClass, d
 	}
 	c.Observed = strconv.Itoa(n)
 	switch {
-	case n == expected.Count:
+	case n <= expected.Count && n+absent >= expected.Count:
 		c.Result = v1alpha1.CheckPass
 	case n > expected.Count:
 		c.Result = v1alpha1.CheckFail

@@ -65,23 +65,15 @@ func completenessCheck(in Input, e v1alpha1.ExpectedSlices) v1alpha1.Check {
 // deviceChecks compares the devices of each expected kind, and fails on devices of any other kind.
 func deviceChecks(in Input, e v1alpha1.ExpectedSlices) []v1alpha1.Check {
 	all := in.pools.usableDevices(e.Driver, in.Node.Name)
-	kinds := make([][]device, len(e.Devices))
-	var others []device
-	for _, d := range all {
-		i := slices.IndexFunc(e.Devices, d.isOfKind)
-		if i < 0 {
-			others = append(others, d)
-			continue
-		}
-		kinds[i] = append(kinds[i], d)
-	}
+	kinds, others := sortByKind(e, all)
+	gpus := newForms(in, e, kinds)
 	var out []v1alpha1.Check
 	for i, expected := range e.Devices {
 		name := PrefixSlices + e.Driver + "/" + cmp.Or(expected.Type, "device") // not every driver publishes the type
 		if len(expected.Profiles) > 0 {
 			name += "/" + expected.Profiles[0]
 		}
-		out = append(out, countCheck(name, expected.Count, len(kinds[i]), e.Hint))
+		out = append(out, gpus.countCheck(name, expected.Count, kinds[i], e.Hint))
 		for _, a := range slices.Sorted(maps.Keys(expected.Attributes)) {
 			out = append(out, attributeChecks(name+"/"+a, expected, a, kinds[i], e.Hint)...)
 		}
@@ -98,6 +90,20 @@ func deviceChecks(in Input, e v1alpha1.ExpectedSlices) []v1alpha1.Check {
 		})
 	}
 	return out
+}
+
+// sortByKind returns the devices of each expected kind, and those of none.
+func sortByKind(e v1alpha1.ExpectedSlices, all []device) (kinds [][]device, others []device) {
+	kinds = make([][]device, len(e.Devices))
+	for _, d := range all {
+		i := slices.IndexFunc(e.Devices, d.isOfKind)
+		if i < 0 {
+			others = append(others, d)
+			continue
+		}
+		kinds[i] = append(kinds[i], d)
+	}
+	return kinds, others
 }
 
 // countCheck waits if devices are missing, and fails if there are more than expected.

@@ -43,6 +43,8 @@ type Input struct {
 	DeviceClasses map[string]DeviceClass
 	// DaemonSets of the tenant; nil if they were not read.
 	DaemonSets []appsv1.DaemonSet
+	// HasBeenReady says that the node was admitted in its present installation. Its tenant's claims may hold devices since.
+	HasBeenReady bool
 	// Previous is the verdict that is written in the Machine's status; nil: none.
 	Previous *v1alpha1.Verdict
 	// Gate is the key of the gate's taint.

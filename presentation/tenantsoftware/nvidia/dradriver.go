@@ -29,6 +29,9 @@ const (
 	// operatorDriverRoot is where the operator's driver pod mounts the driver.
 	operatorDriverRoot = "/run/nvidia/driver"
 
+	// consumableShares is how claims share a device with the feature gate ConsumableShares, which alone changes nothing: by the memory that they request.
+	consumableShares = "memory"
+
 	// draDriverOncePerCluster names the software of a Conflict.
 	draDriverOncePerCluster = "the chart dra-driver-nvidia-gpu is installed once in a cluster"
 )
@@ -152,6 +155,9 @@ func (s draDriverSettings) enableFeatureGates(container *corev1.Container, pod *
 	if s.featureGates != "" {
 		container.Env = append(container.Env, manifest.Env("FEATURE_GATES", s.featureGates))
 	}
+	if s.hasGate(wellknown.GateConsumableShares) {
+		container.Env = append(container.Env, manifest.Env("CONSUMABLE_SHARES", consumableShares))
+	}
 	if !s.hasGate(wellknown.GatePassthrough) {
 		return
 	}
@@ -267,11 +273,8 @@ func (t tenant) draDriverChart(settings draDriverSettings) software.Chart {
 			"kubeletPlugin": plugin,
 		},
 	}
-	if len(t.computeDomains) == 0 {
-		// The webhook converts objects of compute domains, and needs cert-manager.
-		c.Values["webhook"] = map[string]any{"enabled": false}
-	} else {
-		c.Warnings = append(c.Warnings, "compute domains have a webhook, whose certificate comes from cert-manager unless webhook.tls says otherwise")
+	if settings.hasGate(wellknown.GateConsumableShares) {
+		c.Values["consumableShares"] = consumableShares
 	}
 	if len(t.hostIMEX) > 0 {
 		c.Warnings = append(c.Warnings, "IMEX of the hosts of "+strings.Join(software.Names(t.hostIMEX), ", ")+" must listen where the driver asks it: in the image, /etc/nvidia-imex/config.cfg needs IMEX_CMD_ENABLED=1 and IMEX_CMD_UNIX_DOMAIN_PATH="+imexSocket)

@@ -57,6 +57,10 @@ func (t tenant) operatorCharts() ([]software.Chart, error) {
 	if len(software.Filter(t.draDriver, software.NodeType.HasOperatorDriver)) > 0 && len(software.Filter(t.devicePlugin, software.NodeType.HasOperatorDriver)) > 0 {
 		c.Warnings = append(c.Warnings, "before it replaces a driver, the operator stops the DRA driver's pods by the label that driver.manager.env names; what it does with other pods on nodes without the label is not documented: drain nodes before a new driver version")
 	}
+	if len(t.draDriver) > 0 {
+		c.Warnings = append(c.Warnings, "these values are for a ClusterPolicy, beside which the DRA driver's own chart runs. A GPUCluster, which the operator has from 26.7 on (gpuCluster.deployCR), takes the place of both: "+
+			"it brings the DRA driver and neither device plugin, feature discovery, MIG manager nor container toolkit, so that NodeTypes of other presentations have no software there, and a cluster cannot go from one to the other in place")
+	}
 	return []software.Chart{c}, err
 }
 

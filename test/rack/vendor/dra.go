@@ -238,7 +238,31 @@ const (
 // exclusiveGates are pairs of gates with which the driver does not start (its pkg/featuregates).
 var exclusiveGates = [][2]string{
 	{gateDynamic, gatePassthrough}, {gateDynamic, "NVMLDeviceHealthCheck"}, {gateDynamic, "MPSSupport"},
-	{gatePassthrough, "NVMLDeviceHealthCheck"}, {"ConsumableShares", "MPSSupport"},
+	{gatePassthrough, "NVMLDeviceHealthCheck"},
+}
+
+// Prepare returns the devices that are left when the driver has prepared claims for those with the names: of a GPU that is published for containers and for virtual
+// machines it withdraws the other device (RemoveSiblingDevices). When the claim is gone both are there again.
+func Prepare(devices []resourcev1.Device, claimed ...string) []resourcev1.Device {
+	held := map[string]string{}
+	for _, d := range devices {
+		if kind, gpu := formOf(d); kind != "" && slices.Contains(claimed, d.Name) {
+			held[gpu] = kind
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(devices), func(d resourcev1.Device) bool {
+		kind, gpu := formOf(d)
+		return kind != "" && held[gpu] != "" && held[gpu] != kind
+	})
+}
+
+// formOf returns in which of the two forms the device is which GPU; an empty kind: it is a partition.
+func formOf(d resourcev1.Device) (kind, gpu string) {
+	of, address := d.Attributes["type"].StringValue, d.Attributes["resource.kubernetes.io/pciBusID"].StringValue
+	if of == nil || address == nil || *of != "gpu" && *of != "vfio" {
+		return "", ""
+	}
+	return *of, *address
 }
 
 // vfioDevices returns the GPUs as devices for virtual machines, without those in MIG mode.

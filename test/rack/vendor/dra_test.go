@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/test/rack/gpu"
@@ -156,5 +160,31 @@ func TestDynamicInstancesShareTheCountersOfTheirGPU(t *testing.T) {
 	}
 	if len(whole) != 15 || small["multiprocessors"] != 7*16 || small["decoders"] != 7 || small["ofa-engines"] != 0 {
 		t.Errorf("the GPU has %d counters, seven instances use %v", len(whole), small)
+	}
+}
+
+// recordedDevices are what NVIDIA's DRA driver 0.4.1 publishes of eight GPUs for containers and virtual machines: its own code made them of values of ours, and
+// withdrew what it withdraws when it prepares claims.
+func recordedDevices(t *testing.T, name string) (devices []resourcev1.Device) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/vfio-" + name + ".yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(text, &devices); err != nil {
+		t.Fatal(err)
+	}
+	return devices
+}
+
+func TestAPreparedClaimLeavesOneFormOfItsGPU(t *testing.T) {
+	idle := recordedDevices(t, "idle")
+	for name, claimed := range map[string][]string{
+		"idle": nil, "one-of-each": {"gpu-vfio-0", "gpu-1"},
+		"all": {"gpu-vfio-0", "gpu-1", "gpu-vfio-2", "gpu-vfio-3", "gpu-vfio-4", "gpu-vfio-5", "gpu-vfio-6", "gpu-vfio-7"},
+	} {
+		if difference := cmp.Diff(recordedDevices(t, name), Prepare(idle, claimed...)); difference != "" {
+			t.Errorf("%s: the driver and the simulation differ: %s", name, difference)
+		}
 	}
 }
