@@ -67,6 +67,38 @@ func devices(first, last int) []resourcev1.Device {
 	return out
 }
 
+// forms are the first so many of eight GPUs for containers, and so many for virtual machines.
+func forms(gpus, functions int) []resourcev1.Device {
+	text := func(s string) resourcev1.DeviceAttribute { return resourcev1.DeviceAttribute{StringValue: &s} }
+	address := func(i int) resourcev1.DeviceAttribute { return text(fmt.Sprintf("0000:%02x:00.0", i)) }
+	out := devices(0, gpus)
+	for i := range out {
+		out[i].Attributes["resource.kubernetes.io/pciBusID"] = address(i)
+	}
+	for i := range functions {
+		out = append(out, resourcev1.Device{Name: fmt.Sprint("gpu-vfio-", i), Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
+			"type": text("vfio"), "deviceID": text("0x2335"), "resource.kubernetes.io/pciBusID": address(i)}})
+	}
+	return out
+}
+
+// withVFIO has the Machine be installed with the sample h200-dra for containers and virtual machines.
+func (m *machine) withVFIO() {
+	m.t.Helper()
+	ctx := context.Background()
+	var made v1alpha1.NodeTypeRendering
+	must(m.t, m.w.c.Get(ctx, client.ObjectKey{Name: "h200-dra-1-made"}, &made))
+	made.ObjectMeta = metav1.ObjectMeta{Name: "h200-vfio-made"}
+	slices := &made.Spec.Plan.Expectation.Slices[0]
+	slices.Devices = append(slices.Devices, v1alpha1.ExpectedDevices{Type: "vfio", Count: 8, Attributes: map[string][]string{"deviceID": {"0x2335"}}})
+	slices.GPUAttribute = "resource.kubernetes.io/pciBusID"
+	made.Spec.Plan.Expectation.GPUModes = nil
+	must(m.t, m.w.c.Create(ctx, &made))
+	installed := m.get()
+	installed.Status.Rendering = made.Name
+	must(m.t, m.w.c.Status().Update(ctx, installed))
+}
+
 // change changes a slice as its driver does.
 func (m *machine) change(s *resourcev1.ResourceSlice, change func(*resourcev1.ResourceSlice)) {
 	m.t.Helper()
@@ -161,6 +193,30 @@ func TestTheGateOfRealNodesWithDRA(t *testing.T) {
 		m.report("boot-1", "0")
 		m.reconcile()
 		m.expect("with its residue", true, false, v1alpha1.ReasonSettling)
+	})
+	t.Run("stays off while claims hold GPUs in one of their forms, also after a reboot", func(t *testing.T) {
+		m := w.joinDRA(t, "dra-v")
+		m.withVFIO()
+		s := m.publish("0", 1, 1, 0, 0)
+		m.change(s, func(s *resourcev1.ResourceSlice) { s.Spec.Devices = forms(8, 7) })
+		m.reconcile()
+		m.expect("before it was ever admitted, without all forms", true, false, v1alpha1.ReasonResourcesMissing)
+		m.change(s, func(s *resourcev1.ResourceSlice) { s.Spec.Devices = forms(8, 8) })
+		m.reconcile()
+		m.after(30 * time.Second)
+		m.expect("with all forms", false, true, v1alpha1.ReasonValidated)
+		m.change(s, func(s *resourcev1.ResourceSlice) { s.Spec.Devices = forms(7, 8) })
+		m.reconcile()
+		m.expect("a claim holds a GPU for a virtual machine", false, true, v1alpha1.ReasonValidated)
+		m.shows(pool+"/gpu", v1alpha1.CheckPass, "7, and 1 in another form", "")
+		ready := m.get()
+		ready.Status.Timeline = []v1alpha1.PhaseEntry{{Phase: v1alpha1.MachineReady, At: metav1.NewMicroTime(w.clock.Now())}, {Phase: v1alpha1.MachineValidating, At: metav1.NewMicroTime(w.clock.Now())}}
+		must(t, w.c.Status().Update(context.Background(), ready))
+		m.report("boot-2", "")
+		m.reconcile()
+		m.expect("another boot", true, false, v1alpha1.ReasonSettling)
+		m.after(30 * time.Second)
+		m.expect("another boot with the same claims", false, true, v1alpha1.ReasonValidated)
 	})
 	t.Run("stays while a device is tainted", func(t *testing.T) {
 		m := w.joinDRA(t, "dra-e")

@@ -57,7 +57,7 @@ func (f forms) countCheck(name string, expected int, devices []device, hint stri
 	others := f.absent(devices)
 	c := countCheck(name, expected, len(devices)+others, hint)
 	if others > 0 {
-		c.Observed = fmt.Sprintf("%d, and %d GPUs in another form", len(devices), others)
+		c.Observed = fmt.Sprintf("%d, and %d in another form", len(devices), others)
 	}
 	return c
 }
