@@ -111,7 +111,7 @@ func TestRequestsThatTheDRADriverCannotServeAreRefused(t *testing.T) {
 		}, "PresentationInvalid", "dra/gates-exclude", "dra.devices: VFIO needs the feature gate PassthroughSupport, dra.featureGates has NVMLDeviceHealthCheck"},
 		"sharing that excludes a gate": {func(r *spec.Request) {
 			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Sharing: &v1alpha1.SharingSpec{Strategy: "MPS", Replicas: 2}, FeatureGates: []string{"ConsumableShares"}}
-		}, "PresentationInvalid", "dra/gates-exclude", "MPSSupport"},
+		}, "PresentationInvalid", "dra/gates-exclude", "cannot share a device by MPS beside ConsumableShares"},
 		"a gate that the release lacks": {func(r *spec.Request) {
 			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{DriverRelease: "0.4.1", FeatureGates: []string{"ConsumableShares"}}
 		}, "PresentationInvalid", "dra/gate-release", "release 0.4.1 of the driver lacks and 0.5.0 has"},
@@ -159,6 +159,34 @@ func TestRequestsThatTheDRADriverCannotServeAreRefused(t *testing.T) {
 			_, err := presentation.Resolve(r)
 			requests.CheckRefusal(t, err, tt.reason, tt.rule, tt.says)
 		})
+	}
+}
+
+func TestAFeatureGateThatNeedsMoreSaysWhat(t *testing.T) {
+	for gate, want := range map[string]string{
+		"DRAListTypeAttributes": "kube-apiserver must have its own feature gate", "FabricManagerPartitioning": "FABRIC_MODE=1 and its library libnvfm", "ConsumableShares": "consumableShares: memory",
+		"NVMLDeviceHealthCheck": "",
+	} {
+		r := requests.H100WithDRA()
+		r.GPU.Presentation.DRA = &v1alpha1.DRASpec{FeatureGates: []string{gate}}
+		plan, err := presentation.Resolve(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var texts []string
+		for _, w := range plan.Warnings {
+			texts = append(texts, w.Message)
+		}
+		if len(texts) != min(len(want), 1) || !strings.Contains(strings.Join(texts, " "), want) {
+			t.Errorf("%s: %q", gate, texts)
+		}
+	}
+}
+
+func TestDynamicMIGKeepsTheOperatorsMIGManagerAway(t *testing.T) {
+	plan, err := presentation.Resolve(requests.All()["h100-dra-mig-dynamic"])
+	if err != nil || plan.NodeLabels["nvidia.com/gpu.deploy.mig-manager"] != "false" {
+		t.Errorf("%v, %v", plan.NodeLabels, err)
 	}
 }
 

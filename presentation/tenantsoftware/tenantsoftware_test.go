@@ -186,6 +186,22 @@ func isConflict(t testing.TB, err error, a, b string) bool {
 	return false
 }
 
+// TestConsumableSharesHasTheValueWithoutWhichItDoesNothing: the feature gate alone only permits it.
+func TestConsumableSharesHasTheValueWithoutWhichItDoesNothing(t *testing.T) {
+	plain := nodeTypes(t)["h100-dra"]
+	shared := plain
+	shared.Plan.Tenant.FeatureGates = []string{"ConsumableShares"}
+	for _, c := range []struct {
+		nodeType software.NodeType
+		is       bool
+	}{{plain, false}, {shared, true}} {
+		charts, manifests := renderSoftware(t, c.nodeType)
+		if strings.Contains(charts, "consumableShares: memory") != c.is || strings.Contains(manifests, "name: CONSUMABLE_SHARES") != c.is {
+			t.Errorf("with the gate %t: %s\n%s", c.is, charts, manifests)
+		}
+	}
+}
+
 func TestEveryChartToleratesTheGateBesideAnyOther(t *testing.T) {
 	all := nodeTypes(t)
 	order := slices.Sorted(maps.Keys(all))

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -76,6 +77,45 @@ func TestTheVGPUDeviceManagerReadsTheTypes(t *testing.T) {
 	tenant := byOperator.Tenant.VGPUConfig
 	if err := yaml.UnmarshalStrict([]byte(tenant.Content), &config); err != nil || len(config.Configs[tenant.Name]) != 1 || byOperator.NodeLabels["nvidia.com/vgpu.config"] != tenant.Name {
 		t.Errorf("the operator's configuration: %v: %s, and the node names %v", err, tenant.Content, byOperator.NodeLabels)
+	}
+}
+
+// TestSmallTypesShareTheInstancesOfAGraphicsGPU: the device manager makes the MIG instances by the names of its configuration, and KubeVirt knows the types.
+func TestSmallTypesShareTheInstancesOfAGraphicsGPU(t *testing.T) {
+	for ordered, want := range map[string]string{
+		"DC-1-12C=8":               `"DC-1-12CGFX": 8`,
+		"DC-1-24QGFX=4":            `"DC-1-24QGFX": 4`,
+		"DC-1-24Q=2 DC-2-12Q=4":    `"DC-1-24QGFX": 2` + "\n      " + `"DC-2-12QGFX": 4`,
+		"DC-1-3Q=9 DC-2-48C=1":     `"DC-1-3QGFX": 9` + "\n      " + `"DC-2-48CGFX": 1`,
+		"DC-1-3Q=17 DC-2-48C=1":    "do not fit",
+		"DC-1-24Q=3 DC-2-12Q=1":    "do not fit",
+		"DC-1-24Q=1 DC-1-24QGFX=1": "twice",
+		"DC-1-12C=9":               "1 to 8",
+	} {
+		types := map[string]int32{}
+		for _, word := range strings.Fields(ordered) {
+			name, count, _ := strings.Cut(word, "=")
+			n, err := strconv.Atoi(count)
+			if err != nil {
+				t.Fatal(err)
+			}
+			types[name] = int32(n)
+		}
+		plan, err := presentation.Resolve(requests.VGPUHost("RTX-PRO-6000-Blackwell-Server-96GB", "5.15.0", types, func(r *spec.Request) { r.Image.Software.GPUDriver.Version = "595.91.07" }))
+		if err != nil {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", ordered, err)
+			}
+			continue
+		}
+		if content := plan.Files[1].Content; !strings.Contains(content, want) {
+			t.Errorf("%s: %s", ordered, content)
+		}
+		for _, r := range plan.Expectation.Resources {
+			if strings.HasSuffix(string(r.Name), "GFX") {
+				t.Errorf("%s: no device plugin advertises %s", ordered, r.Name)
+			}
+		}
 	}
 }
 
