@@ -77,9 +77,9 @@ type EraseEvidence struct {
 type UnusableDisk struct {
 	Disk
 	// Why says what prevents it and what to do, as the rest of a sentence that begins with the disk.
-	Why string
+	Why string `json:"why"`
 	// HasContent is true when the disk may hold data. An administrator can declare another one gone, but not this one.
-	HasContent bool
+	HasContent bool `json:"hasContent,omitempty"`
 }
 
 // KnownDisks are the disks of a host that were seen by an agent or reported by a BMC, now or earlier.

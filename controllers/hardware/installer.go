@@ -235,6 +235,7 @@ const (
 	ReasonDiskError            Reason = "DiskError"        // reading, writing or clearing a disk failed
 	ReasonWrongServer          Reason = "WrongServer"      // the agent's server lacks the NIC that the host boots from; nothing was written
 	ReasonServerDiffers        Reason = "ServerDiffers"    // the agent's server differs from the known hardware, and strictIdentity is set; nothing was written
+	ReasonAnotherAgent         Reason = "AnotherAgent"     // a second agent used the token of the boot, so that it is not known which one is the server's
 	ReasonNoDisk               Reason = "NoDisk"           // an erase found no disk at all
 	ReasonDiskMissing          Reason = "DiskMissing"      // a disk that the host had is not there, so that it cannot be erased
 	ReasonDiskNotErasable      Reason = "DiskNotErasable"  // a disk is read-only, removable or without size, or its controller has no driver

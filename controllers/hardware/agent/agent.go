@@ -230,7 +230,7 @@ func runOperation(ctx context.Context, config Config, client *client, reports *r
 		}
 		return install(ctx, config, client, reports, diskSet{disks, unusable}, instructions, result)
 	case hardware.OpErase:
-		result.Evidence, err = erase(ctx, reports, diskSet{disks, unusable}, instructions)
+		result.Evidence, err = erase(ctx, client, reports, diskSet{disks, unusable}, instructions.Erase)
 		return err
 	default:
 		return fmt.Errorf("operation %q is not known to this agent: the agent is older than the boot service", instructions.Operation)

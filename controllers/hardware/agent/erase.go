@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/gpt"
-	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
 )
 
 const (
@@ -22,16 +20,8 @@ const (
 	sampleCount = 64
 )
 
-// diskSet is what was found of the disks of the server.
-type diskSet struct {
-	disks []Disk
-	// unusable are disks that cannot be written, and controllers that hide their disks.
-	unusable []hardware.UnusableDisk
-}
-
 // erase clears all disks at the same time as the mode says, and returns the evidence for each disk, also when it fails.
-func erase(ctx context.Context, reports *reporter, set diskSet, instructions protocol.Instructions) ([]hardware.DiskEvidence, error) {
-	mode := instructions.Erase
+func erase(ctx context.Context, client *client, reports *reporter, set diskSet, mode hardware.EraseMode) ([]hardware.DiskEvidence, error) {
 	switch mode {
 	case hardware.EraseNone:
 		return nil, nil
@@ -39,7 +29,8 @@ func erase(ctx context.Context, reports *reporter, set diskSet, instructions pro
 	default:
 		return nil, fmt.Errorf("erase mode %q is not known to this agent: the agent is older than the boot service", mode)
 	}
-	if err := checkComplete(set, instructions.Disks); err != nil {
+	// Before the first byte, so that an administrator learns of a missing disk after minutes and not after the day that the erase of the others takes.
+	if _, err := set.submit(ctx, client); err != nil {
 		return nil, err
 	}
 	erasers := make([]*eraser, len(set.disks))
@@ -59,49 +50,6 @@ func erase(ctx context.Context, reports *reporter, set diskSet, instructions pro
 		return nil, context.Cause(ctx)
 	}
 	return collectEvidence(erasers)
-}
-
-// checkComplete returns why an erase of the disks would leave one out. It is called before the first byte is written, so that an
-// administrator learns of a missing disk after minutes and not after the day that the erase of the others takes.
-//
-// Example: one disk of a host does not answer after the power-on. Without this check the others are erased, the host counts as clean, and
-// the next tenant reads the former tenant's data when the disk answers again.
-func checkComplete(set diskSet, known *hardware.KnownDisks) error {
-	if known == nil {
-		known = &hardware.KnownDisks{}
-	}
-	present := diskInfos(set.disks)
-	var reasons []hardware.Reason
-	var problems []string
-	for _, disk := range set.unusable {
-		isGone := !disk.HasContent && slices.ContainsFunc(known.Gone, disk.IsDeclared)
-		present = append(present, disk.Disk)
-		if !isGone {
-			reasons, problems = append(reasons, hardware.ReasonDiskNotErasable), append(problems, disk.String()+" "+disk.Why)
-		}
-	}
-	if absent := hardware.AbsentDisks(known.Expected, present); len(absent) > 0 {
-		reasons, problems = append(reasons, hardware.ReasonDiskMissing), append(problems, absentText(absent))
-	}
-	if len(set.disks) == 0 {
-		reasons = append(reasons, hardware.ReasonNoDisk)
-		problems = append(problems, "the server has no disk that can be written: look at its storage controllers and at the drivers of the agent's kernel")
-	}
-	if len(problems) == 0 {
-		return nil
-	}
-	return failuref(reasons[0], nil, "nothing was erased: %s", strings.Join(problems, "; "))
-}
-
-// absentText says which disks are not found and what to do. The names come last: of many disks a message that is too long loses some of them, and
-// not the remedy.
-func absentText(absent []hardware.Disk) string {
-	var names, texts []string
-	for _, disk := range absent {
-		names, texts = append(names, disk.Identifier()), append(texts, disk.String())
-	}
-	return fmt.Sprintf("%d of the disks of this host are missing: put them back or mend them; if they were taken out, or are behind a RAID controller, "+
-		"annotate the BareMetalHost with ingot.dev/disk-gone: %s. Missing: %s", len(absent), strings.Join(names, ","), strings.Join(texts, ", "))
 }
 
 // collectEvidence returns the evidence of all disks, and the failure when one of them failed.

@@ -27,7 +27,7 @@ func install(ctx context.Context, config Config, client *client, reports *report
 	if err != nil {
 		return err
 	}
-	root, others, note, err := selectRootDisk(set, instructions)
+	root, others, note, err := set.selectRoot(ctx, client)
 	if err != nil {
 		return err
 	}

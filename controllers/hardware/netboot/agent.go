@@ -19,7 +19,7 @@ var agentSteps = []hardware.Step{hardware.StepRegistered, hardware.StepWriting, 
 // agentReasons are the reasons with which an agent may fail. Only Ingot itself sets the others.
 var agentReasons = []hardware.Reason{
 	hardware.ReasonImageUnreachable, hardware.ReasonDigestMismatch, hardware.ReasonImageInvalid, hardware.ReasonNoRootDevice,
-	hardware.ReasonRootDiskDiffers, hardware.ReasonDiskError, hardware.ReasonNoDisk, hardware.ReasonDiskMissing, hardware.ReasonDiskNotErasable,
+	hardware.ReasonDiskError,
 }
 
 // agentRequest is a request whose token was current when it arrived.

@@ -37,7 +37,8 @@
 // Anybody on the provisioning network can request the boot document of a server whose MAC address is known. So the token in it is not
 // enough: the agent makes a key at random, and the first key that registers with the token owns the boot. The digest of the key is
 // stored before the registration is answered, so that every replica decides in the same way. Every later request must have that key;
-// another key is refused and reported (Findings.AnotherAgent). Addresses are reported and decide nothing.
+// another key is refused and reported (Findings.AnotherAgent), and fails the attempt (AnotherAgent): which of the two is the server's is not known. Addresses are
+// reported and decide nothing.
 //
 // Once an agent has registered, the next boot script is served only when the agent has not been heard for some time (silence), or
 // when the Installer has seen that the power was lost and boots the server again (StepBooting). Every other request gets the wait script,
@@ -47,14 +48,17 @@
 // (WrongServer). Other differences from the known hardware are reported (Findings.ServerDiffers), or refused with
 // HostSettings.StrictIdentity.
 //
+// Before it changes a disk the agent lists those that it has found, and the service decides (package diskrules): to which one the image is written, or whether all
+// that must be erased are there. No answer to an agent has a serial number, a UUID or a disk that the host is known by.
+//
 // # Config drive
 //
 // The documents of a config drive hold a credential of the tenant's cluster. The boot service holds none: when an agent asks for the config
 // drive, it stores that (Session.ConfigDriveAwaitedAt) and answers NotYet, until the machine controller has made the credential and written the
 // documents for this attempt.
 //
-// What remains: a neighbour that requests the boot document and registers before the server does gets the image URL and the config drive.
-// The server's own agent is then refused, which is reported.
+// What remains: a neighbour that requests the boot document and registers before the server does gets the image URL, and the config drive if its documents are
+// written before the server's own agent registers, which then ends the attempt.
 //
 // # Logs of agents
 //

@@ -3,6 +3,8 @@ package netboot
 import (
 	"fmt"
 	"time"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
 // Findings are what the boot service noticed in an attempt that a person should know. They decide nothing.
@@ -44,16 +46,22 @@ func (s *Service) findingInterval() time.Duration { return maxIntervals * s.opti
 
 // addFinding counts a finding, unless it was counted recently.
 func (s *Service) addFinding(finding *Finding, now time.Time, format string, args ...any) {
-	if finding.Count > 0 && now.Before(finding.At.Add(s.findingInterval())) {
+	if finding.Count > 0 && !now.Before(finding.At) && now.Before(finding.At.Add(s.findingInterval())) {
 		return
 	}
 	finding.Count, finding.At, finding.Message = finding.Count+1, now, sanitizeText(fmt.Sprintf(format, args...))
 }
 
-// addAnotherAgent counts a request with the token of the current boot and the key of another agent.
+// addAnotherAgent notes a request with the token of the current boot and the key of another agent, and fails the attempt: either may be the server's, so nothing
+// of what both say counts. What has been installed stays so.
 func (s *Service) addAnotherAgent(session *Session, address string, now time.Time) {
-	s.addFinding(&session.Findings.AnotherAgent, now, "an agent at %s has registered for boot %d, and another program at %s used the token of that boot with another key and was refused: "+
-		"look for a server or a person that should not be on the provisioning network", session.Agent.Address, session.Boots, address)
+	s.addFinding(&session.Findings.AnotherAgent, now, "two agents spoke for this server: the one at %s has registered for boot %d, and another program at %s used the token of that boot with another key: "+
+		"look for a server or a person that should not be on the provisioning network; a boot by VirtualMedia or PinnedHTTP gives the token to nobody who knows the MAC address alone",
+		session.Agent.Address, session.Boots, address)
+	if session.Operation == hardware.OpInstall && session.Step == hardware.StepFinishing {
+		return
+	}
+	failAttempt(session, hardware.ReasonAnotherAgent, session.Findings.AnotherAgent.Message)
 }
 
 // reportAnotherAgent stores that a request was refused because another agent has registered.

@@ -28,25 +28,23 @@ func bootMACProblem(bootMAC string, found hardware.Inventory) string {
 }
 
 // identityDifference returns how the server that was found differs from the known hardware of the host; "" when it does not. The serial
-// number of the system, the system UUID as an earlier agent read it, and the NICs are compared. What identifies nothing is not compared, and
-// a NIC that only the agent sees is no difference, because BMCs leave some out.
+// number of the system, the system UUID as an earlier agent read it, and the NICs are compared. What is known and not found is a difference: whoever passes for the
+// agent leaves out what it does not know. The serial number that only a BMC tells, of a board whose DMI has none, is none where the UUID is the same. A NIC that only
+// the agent sees is no difference, because BMCs leave some out.
 func identityDifference(known *hardware.Inventory, found hardware.Inventory) string {
 	if known == nil {
 		return ""
 	}
 	var differences []string
-	for _, c := range []struct {
-		name         string
-		known, found string
-		normalize    func(string) string
-	}{
-		{"serial number", known.SerialNumber, found.SerialNumber, identity.SerialNumber},
-		// Only an agent reads the SystemUUID of an inventory, so both have the same source and byte order.
-		{"system UUID", known.SystemUUID, found.SystemUUID, identity.SystemUUID},
-	} {
-		if a, b := c.normalize(c.known), c.normalize(c.found); a != "" && b != "" && a != b {
-			differences = append(differences, fmt.Sprintf("%s expected %q, seen %q", c.name, strings.TrimSpace(c.known), strings.TrimSpace(c.found)))
-		}
+	// Only an agent reads the SystemUUID of an inventory, so both have the same source and byte order.
+	knownUUID, foundUUID := identity.SystemUUID(known.SystemUUID), identity.SystemUUID(found.SystemUUID)
+	if knownUUID != "" && knownUUID != foundUUID {
+		differences = append(differences, fmt.Sprintf("system UUID expected %q, seen %q", strings.TrimSpace(known.SystemUUID), strings.TrimSpace(found.SystemUUID)))
+	}
+	knownSerial, foundSerial := identity.SerialNumber(known.SerialNumber), identity.SerialNumber(found.SerialNumber)
+	isSameUUID := knownUUID != "" && knownUUID == foundUUID
+	if knownSerial != "" && knownSerial != foundSerial && (foundSerial != "" || !isSameUUID) {
+		differences = append(differences, fmt.Sprintf("serial number expected %q, seen %q", strings.TrimSpace(known.SerialNumber), strings.TrimSpace(found.SerialNumber)))
 	}
 	if missing := missingMACs(known.NICs, found.NICs); len(missing) > 0 {
 		differences = append(differences, "known NICs are missing: "+strings.Join(missing, ", "))

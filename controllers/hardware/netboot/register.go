@@ -100,7 +100,8 @@ func (s *Service) register(session *Session, found hardware.Inventory, r agentRe
 		if settings.StrictIdentity {
 			failAttempt(session, hardware.ReasonServerDiffers, message+"; the agent registered from "+address+
 				"; the NodeProvider has strictIdentity: correct the host's BMC address or boot MAC address, or inspect the host again when its hardware was changed")
-			return protocol.Refusalf(protocol.ServerDiffers, "%s", message)
+			return protocol.Refusalf(protocol.ServerDiffers, "this server differs from the known hardware of its host, and the NodeProvider has strictIdentity; nothing was changed: "+
+				"what was expected is in the host's status")
 		}
 		s.addFinding(&session.Findings.ServerDiffers, r.now, "%s; the agent registered from %s: look whether BMC address and boot MAC address are those of one server", message, address)
 	}
@@ -139,17 +140,13 @@ func failAttempt(session *Session, reason hardware.Reason, message string) {
 // instructions returns what the agent of the session has to do.
 func (s *Service) instructions(session Session, settings HostSettings, now time.Time) protocol.Instructions {
 	instructions := protocol.Instructions{
-		Attempt: session.Number, Operation: session.Operation, RootDevice: session.RootDevice, Erase: session.Erase,
+		Attempt: session.Number, Operation: session.Operation, Erase: session.Erase,
 		ProgressMillis:  s.options.ProgressInterval.Milliseconds(),
 		RemainingMillis: session.Deadline.Sub(now).Milliseconds(),
 	}
-	switch session.Operation {
-	case hardware.OpInstall:
+	if session.Operation == hardware.OpInstall {
 		image := protocol.Image(session.Image)
-		instructions.Image, instructions.PreviousRootDisk, instructions.AcceptedRootDisk = &image, session.PreviousRootDisk, session.AcceptedRootDisk
-		instructions.CABundle = settings.CABundle
-	case hardware.OpErase:
-		instructions.Disks = session.Disks
+		instructions.Image, instructions.CABundle = &image, settings.CABundle
 	}
 	return instructions
 }

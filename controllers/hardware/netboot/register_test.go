@@ -29,27 +29,46 @@ func TestTheFirstKeyThatRegistersOwnsTheBoot(t *testing.T) {
 	if h.Findings != (Findings{}) || s.store.updates-before > 2 {
 		t.Errorf("findings %+v after %d writes", h.Findings, s.store.updates-before)
 	}
-	own := s.agentKey
-	s.agentKey = strings.Repeat("0b", protocol.KeyBytes)
+}
+
+// TestASecondAgentEndsTheAttempt: which of two agents is the server's is not known, so that neither is believed.
+func TestASecondAgentEndsTheAttempt(t *testing.T) {
 	for path, body := range map[string]string{
 		protocol.PathRegister: hostRegistration, protocol.PathProgress: `{"step":"Writing","doneBytes":1,"totalBytes":2}`, protocol.PathResult: `{"reason":"DiskError"}`,
+		protocol.PathDisks: `{}`, protocol.PathConfigDrive: "",
 	} {
-		s.now = s.now.Add(2 * time.Minute)
-		if got := s.call("POST", path, token, body); got != protocol.AnotherAgent {
-			t.Errorf("%s with another key: %q", path, got)
+		for _, isDone := range []bool{false, true} {
+			s := newSite(t)
+			token := s.bootAgent()
+			own := s.agentKey
+			if isDone {
+				if got := s.call("POST", protocol.PathResult, token, `{"rootDisk":{"serialNumber":"S1"}}`); got != "" {
+					t.Fatal(got)
+				}
+			}
+			s.agentKey = strings.Repeat("0b", protocol.KeyBytes)
+			method := "POST"
+			if body == "" {
+				method = "GET"
+			}
+			if got := s.call(method, path, token, body); got != protocol.AnotherAgent && !(isDone && got == protocol.AttemptClosed) {
+				t.Errorf("%s with another key: %q", path, got)
+			}
+			h := s.host()
+			if isDone {
+				if h.State != hardware.AttemptRunning || h.Step != hardware.StepFinishing {
+					t.Errorf("%s after an installation was done: the attempt is %s at %s, %s", path, h.State, h.Step, h.Reason)
+				}
+				continue
+			}
+			if h.State != hardware.AttemptFailed || h.Reason != hardware.ReasonAnotherAgent || strings.Count(h.Message, "127.0.0.1") != 2 || h.Findings.AnotherAgent.Count != 1 {
+				t.Errorf("%s: the attempt is %s, %s %q; finding %+v", path, h.State, h.Reason, h.Message, h.Findings.AnotherAgent)
+			}
+			s.agentKey = own
+			if got := s.call("POST", protocol.PathProgress, token, `{"step":"Writing","doneBytes":1,"totalBytes":2}`); got != protocol.AttemptClosed {
+				t.Errorf("%s, then the first agent: %q", path, got)
+			}
 		}
-	}
-	s.now = s.now.Add(time.Second)
-	if got := s.drive(token); got != protocol.AnotherAgent {
-		t.Errorf("the config drive with another key: %q", got)
-	}
-	finding := s.host().Findings.AnotherAgent
-	if finding.Count != 3 || strings.Count(finding.Message, "127.0.0.1") != 2 {
-		t.Errorf("finding %+v, expected three that name both addresses, and none within a minute of the one before", finding)
-	}
-	s.agentKey = own
-	if got := s.call("POST", protocol.PathProgress, token, `{"step":"Writing","doneBytes":1,"totalBytes":2}`); got != "" || s.host().State != hardware.AttemptRunning {
-		t.Errorf("the agent itself: %q, the attempt is %s", got, s.host().State)
 	}
 }
 
@@ -70,12 +89,7 @@ func TestAConfigDriveThatIsNotWrittenYetIsAwaited(t *testing.T) {
 	if at := s.host().ConfigDriveAwaitedAt; !at.Equal(asked) || s.store.updates != before+1 {
 		t.Errorf("awaited since %s after %d writes, expected %s and one", at, s.store.updates-before, asked)
 	}
-	own := s.agentKey
-	s.agentKey = strings.Repeat("0b", protocol.KeyBytes)
-	if got := s.drive(token); got != protocol.AnotherAgent {
-		t.Errorf("another agent: %q", got)
-	}
-	s.agentKey, s.store.isUnwritten = own, false
+	s.store.isUnwritten = false
 	if got := s.drive(token); got != "" {
 		t.Errorf("the config drive that is written: %q", got)
 	}
@@ -110,15 +124,18 @@ func TestAServerThatDiffersIsReportedOrRefused(t *testing.T) {
 		found   string
 		differs string
 	}{
-		"the same":               {known, `"serialNumber":"sn1 ","nics":[{"mac":"0c:42:a1:00:00:0a"},{"mac":"0c:42:a1:00:00:ff"}]`, ""},
-		"another serial number":  {known, `"serialNumber":"SN2","nics":[{"mac":"0c:42:a1:00:00:0a"},{"mac":"0c:42:a1:00:00:ff"}]`, `serial number expected "SN1", seen "SN2"`},
-		"a placeholder":          {known, `"serialNumber":"To be filled by O.E.M.","nics":[{"mac":"0c:42:a1:00:00:0a"},{"mac":"0c:42:a1:00:00:ff"}]`, ""},
-		"zeros":                  {hardware.Inventory{SerialNumber: "0000000"}, `"serialNumber":"SN2","nics":[{"mac":"0c:42:a1:00:00:0a"}]`, ""},
-		"a missing NIC":          {known, `"serialNumber":"SN1","nics":[{"mac":"0c:42:a1:00:00:0a"}]`, "known NICs are missing: 0c:42:a1:00:00:ff"},
-		"more NICs":              {hardware.Inventory{}, `"nics":[{"mac":"0c:42:a1:00:00:0a"},{"mac":"0c:42:a1:00:00:ff"}]`, ""},
-		"another system UUID":    {hardware.Inventory{SystemUUID: "11112222-0000-4000-8000-000000000001"}, `"systemUUID":"11112222-0000-4000-8000-000000000002","nics":[{"mac":"0c:42:a1:00:00:0a"}]`, "system UUID expected"},
-		"a UUID only one knows":  {hardware.Inventory{SystemUUID: ""}, `"systemUUID":"11112222-0000-4000-8000-000000000002","nics":[{"mac":"0c:42:a1:00:00:0a"}]`, ""},
-		"a UUID of all the same": {hardware.Inventory{SystemUUID: "ffffffff-ffff-ffff-ffff-ffffffffffff"}, `"systemUUID":"11112222-0000-4000-8000-000000000002","nics":[{"mac":"0c:42:a1:00:00:0a"}]`, ""},
+		"the same":                {known, `"serialNumber":"sn1 ","nics":[{"mac":"0c:42:a1:00:00:0a"},{"mac":"0c:42:a1:00:00:ff"}]`, ""},
+		"another serial number":   {known, `"serialNumber":"SN2","nics":[{"mac":"0c:42:a1:00:00:0a"},{"mac":"0c:42:a1:00:00:ff"}]`, `serial number expected "SN1", seen "SN2"`},
+		"a placeholder":           {known, `"serialNumber":"To be filled by O.E.M.","nics":[{"mac":"0c:42:a1:00:00:0a"},{"mac":"0c:42:a1:00:00:ff"}]`, `serial number expected "SN1"`},
+		"no serial number":        {known, `"nics":[{"mac":"0c:42:a1:00:00:0a"},{"mac":"0c:42:a1:00:00:ff"}]`, `serial number expected "SN1", seen ""`},
+		"none, and the same UUID": {hardware.Inventory{SerialNumber: "SN1", SystemUUID: "11112222-0000-4000-8000-000000000001"}, `"systemUUID":"11112222-0000-4000-8000-000000000001","nics":[{"mac":"0c:42:a1:00:00:0a"}]`, ""},
+		"no system UUID":          {hardware.Inventory{SystemUUID: "11112222-0000-4000-8000-000000000001"}, `"serialNumber":"SN1","nics":[{"mac":"0c:42:a1:00:00:0a"}]`, `system UUID expected "11112222-0000-4000-8000-000000000001", seen ""`},
+		"zeros":                   {hardware.Inventory{SerialNumber: "0000000"}, `"serialNumber":"SN2","nics":[{"mac":"0c:42:a1:00:00:0a"}]`, ""},
+		"a missing NIC":           {known, `"serialNumber":"SN1","nics":[{"mac":"0c:42:a1:00:00:0a"}]`, "known NICs are missing: 0c:42:a1:00:00:ff"},
+		"more NICs":               {hardware.Inventory{}, `"nics":[{"mac":"0c:42:a1:00:00:0a"},{"mac":"0c:42:a1:00:00:ff"}]`, ""},
+		"another system UUID":     {hardware.Inventory{SystemUUID: "11112222-0000-4000-8000-000000000001"}, `"systemUUID":"11112222-0000-4000-8000-000000000002","nics":[{"mac":"0c:42:a1:00:00:0a"}]`, "system UUID expected"},
+		"a UUID only one knows":   {hardware.Inventory{SystemUUID: ""}, `"systemUUID":"11112222-0000-4000-8000-000000000002","nics":[{"mac":"0c:42:a1:00:00:0a"}]`, ""},
+		"a UUID of all the same":  {hardware.Inventory{SystemUUID: "ffffffff-ffff-ffff-ffff-ffffffffffff"}, `"systemUUID":"11112222-0000-4000-8000-000000000002","nics":[{"mac":"0c:42:a1:00:00:0a"}]`, ""},
 	} {
 		for _, strict := range []bool{false, true} {
 			s := newSite(t)

@@ -148,6 +148,7 @@ func New(options Options) (*Service, error) {
 		s.mux.HandleFunc("GET /media/{secret}/"+image.file, s.serveImage(image))
 	}
 	s.mux.HandleFunc("POST "+protocol.PathRegister, withTimeout(s.withToken(s.serveRegister)))
+	s.mux.HandleFunc("POST "+protocol.PathDisks, withTimeout(s.withAuthorization(s.serveDisks)))
 	s.mux.HandleFunc("GET "+protocol.PathConfigDrive, withTimeout(s.withAuthorization(s.serveConfigDrive)))
 	s.mux.HandleFunc("POST "+protocol.PathProgress, withTimeout(s.withAuthorization(s.serveProgress)))
 	s.mux.HandleFunc("POST "+protocol.PathLog, withTimeout(s.withAuthorization(s.serveLog)))
@@ -269,6 +270,20 @@ type Session struct {
 	Inventory *hardware.Inventory
 	// Disks are the disks that an erase must clear; nil when nothing is known.
 	Disks *hardware.KnownDisks
+}
+
+// By returns the session with all its times as present returns them. Deadlines stay as long after what they count from as they are.
+func (s Session) By(present func(time.Time) time.Time) Session {
+	s.Deadline = s.Deadline.Add(present(s.Since).Sub(s.Since))
+	if !s.StepDeadline.IsZero() {
+		s.StepDeadline = s.StepDeadline.Add(present(s.StepAt).Sub(s.StepAt))
+	}
+	for _, at := range []*time.Time{
+		&s.Since, &s.StepAt, &s.OpenedAt, &s.ConfigDriveAwaitedAt, &s.KernelAwaited.At, &s.KernelFetchedAt, &s.Agent.RegisteredAt, &s.Agent.HeardAt,
+	} {
+		*at = present(*at)
+	}
+	return s
 }
 
 // IsSettled reports whether the host has no attempt, or one that has succeeded, so that the server boots its disk.

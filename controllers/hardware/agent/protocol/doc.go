@@ -8,6 +8,7 @@
 // the same release, so an unknown field is an error.
 //
 //	POST /agent/v1/register      Registration -> Instructions
+//	POST /agent/v1/disks         Disks        -> DiskDecision
 //	GET  /agent/v1/config-drive               -> ConfigDrive
 //	POST /agent/v1/progress      Progress     -> 204
 //	POST /agent/v1/result        Result       -> 204

@@ -15,6 +15,7 @@ import (
 // Paths, relative to the base URL of the boot service.
 const (
 	PathRegister    = "/agent/v1/register"
+	PathDisks       = "/agent/v1/disks"
 	PathConfigDrive = "/agent/v1/config-drive"
 	PathProgress    = "/agent/v1/progress"
 	PathResult      = "/agent/v1/result"
@@ -46,21 +47,16 @@ type Registration struct {
 	Inventory hardware.Inventory `json:"inventory"`
 }
 
-// Instructions are the response to a Registration: the operation that the agent carries out.
+// Instructions are the response to a Registration: the operation that the agent carries out. They have nothing that tells the host's server from another one,
+// such as serial numbers: whoever passes for its agent must not learn here what it then reports.
 type Instructions struct {
 	// Attempt is for the log of the agent only. The token identifies the attempt.
 	Attempt   int64              `json:"attempt"`
 	Operation hardware.Operation `json:"operation"`
-	// Image and RootDevice are set for Install.
-	Image      *Image              `json:"image,omitempty"`
-	RootDevice hardware.RootDevice `json:"rootDevice"`
-	// PreviousRootDisk and AcceptedRootDisk are those of hardware.InstallSpec.
-	PreviousRootDisk hardware.Disk `json:"previousRootDisk"`
-	AcceptedRootDisk string        `json:"acceptedRootDisk,omitempty"`
+	// Image is set for Install.
+	Image *Image `json:"image,omitempty"`
 	// Erase is set for Erase.
 	Erase hardware.EraseMode `json:"erase,omitempty"`
-	// Disks are the disks that the host has or had, for Erase.
-	Disks *hardware.KnownDisks `json:"disks,omitempty"`
 	// CABundle has certificates in PEM that image servers are trusted by, beside those of the ramdisk.
 	CABundle string `json:"caBundle,omitempty"`
 	// ProgressMillis is the interval at which the agent reports its progress, in milliseconds.
@@ -68,6 +64,22 @@ type Instructions struct {
 	// RemainingMillis is the time until the deadline of the attempt, in milliseconds. It is a duration, because the clock of a server
 	// may be wrong by years.
 	RemainingMillis int64 `json:"remainingMillis"`
+}
+
+// Disks are what the agent has found of the disks of its server, before it changes one.
+type Disks struct {
+	// Disks can be written.
+	Disks []hardware.Disk `json:"disks,omitempty"`
+	// Unusable are disks that cannot be written, and controllers that hide their disks.
+	Unusable []hardware.UnusableDisk `json:"unusable,omitempty"`
+}
+
+// DiskDecision is the response to Disks where the operation may go on.
+type DiskDecision struct {
+	// RootDisk is the index in Disks.Disks of the one that the image is written to, for Install.
+	RootDisk int `json:"rootDisk"`
+	// Note says why it is that one, and is what the agent's Result says.
+	Note string `json:"note,omitempty"`
 }
 
 // Image is the JSON form of hardware.Image.
@@ -144,6 +156,8 @@ const (
 	WrongServer Code = "WrongServer"
 	// ServerDiffers means that the server differs from the known hardware of the host, and that the NodeProvider has strictIdentity (403).
 	ServerDiffers Code = "ServerDiffers"
+	// DisksRefused means that nothing may be done to the disks of the server, so that the attempt has failed (403).
+	DisksRefused Code = "DisksRefused"
 	// AttemptClosed means that the attempt has ended, that the host has not been powered on for it, or that its deadline has passed (403).
 	AttemptClosed Code = "AttemptClosed"
 	// EvidenceMissing means that a result reports an erase without evidence for every disk that the host has or had (422).
@@ -163,7 +177,7 @@ func (c Code) Status() int {
 		return http.StatusUnauthorized
 	case TokenSuperseded, NotRegistered, AnotherAgent:
 		return http.StatusConflict
-	case AttemptClosed, WrongServer, ServerDiffers:
+	case AttemptClosed, WrongServer, ServerDiffers, DisksRefused:
 		return http.StatusForbidden
 	case BadRequest:
 		return http.StatusBadRequest
