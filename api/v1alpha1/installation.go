@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -133,4 +134,14 @@ func (m *Machine) ClaimUID() types.UID {
 		return m.Status.InstallationUID
 	}
 	return m.UID
+}
+
+// IsHostUnknown reports whether it is not known whether the Machine has a host: it has no status yet, as after a restore, or a host that was restored names it
+// and is not taken over.
+func (m *Machine) IsHostUnknown() bool {
+	if m.Status.HostRef != nil {
+		return false
+	}
+	c := meta.FindStatusCondition(m.Status.Conditions, ConditionClaimed)
+	return m.Status.Phase == "" || c != nil && (c.Reason == ReasonRestoreWaiting || c.Reason == ReasonRestoreUnmatched)
 }

@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	plan "github.com/ingot-dev/ingot/controllers/plan/rollout"
 )
 
 // TestMachinesOfADarkRackAreNotInstalledAgain has all Machines that wait for their move past their deadlines at once, while what they run may go on.
@@ -43,7 +42,8 @@ func TestMachinesOfADarkRackAreNotInstalledAgain(t *testing.T) {
 	if ready := meta.FindStatusCondition(rollout.Status.Conditions, v1alpha1.ConditionReady); !strings.Contains(ready.Message, v1alpha1.ConditionFaultsAlone) {
 		t.Errorf("Ready: %s", ready.Message)
 	}
-	for _, value := range []string{"yes", plan.Confirmation(&rollout.Status)} {
+	_, shown, _ := strings.Cut(held.Message, v1alpha1.AnnotationConfirm+"=")
+	for _, value := range []string{"yes", shown} {
 		confirmed := rollout.DeepCopy()
 		confirmed.Annotations = map[string]string{v1alpha1.AnnotationConfirm: value}
 		if err := server.Client.Patch(t.Context(), confirmed, client.MergeFrom(&rollout)); err != nil {

@@ -166,9 +166,12 @@ func facts(obs observation, isSuperseded bool, clock watched.Clock) plan.Facts {
 	return f
 }
 
-// blockedBy returns why the Machine's TenantCluster, what cannot be read there, its own spec.powerOff or a phase that only a newer manager knows keeps it from being
+// blockedBy returns why a host that is not known yet, the Machine's TenantCluster, what cannot be read there, its own spec.powerOff or a phase that only a newer manager knows keeps it from being
 // moved; empty: none does.
 func (obs observation) blockedBy(m *v1alpha1.Machine) string {
+	if m.IsHostUnknown() {
+		return fmt.Sprintf("Machine %s/%s: it is not known yet whether it has a host", m.Namespace, m.Name)
+	}
 	if m.Spec.PowerOff {
 		return fmt.Sprintf("Machine %s/%s is powered off: its spec.powerOff is set", m.Namespace, m.Name)
 	}

@@ -25,13 +25,16 @@ func (r *Reconciler) observeGrants(ctx context.Context, obs observation, f *plan
 	if err != nil {
 		return err
 	}
-	confirmation := plan.Confirmation(&obs.rollout.Status)
-	isConfirmed := confirmation != "" && obs.rollout.Annotations[v1alpha1.AnnotationConfirm] == confirmation
 	asks := make([]breaker.Ask, len(due))
 	for i, name := range due {
-		asks[i] = breaker.Ask{Act: breaker.Reinstall, Fault: breaker.Fault{Object: name.String(), At: since[name]}, Groups: groups[name], IsConfirmed: isConfirmed}
+		asks[i] = breaker.Ask{Act: breaker.Reinstall, Fault: breaker.Fault{Object: name.String(), At: since[name]}, Groups: groups[name]}
 	}
-	f.SetAnswers(due, r.Grants.Ask(actor(obs.rollout.Name), asks))
+	answers := r.Grants.Ask(actor(obs.rollout.Name), asks)
+	if domain := f.ConfirmedDomain(obs.rollout.Annotations[v1alpha1.AnnotationConfirm], answers); domain != nil {
+		breaker.Confirm(asks, *domain)
+		answers = r.Grants.Ask(actor(obs.rollout.Name), asks)
+	}
+	f.SetAnswers(due, answers)
 	return nil
 }
 

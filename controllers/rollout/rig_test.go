@@ -242,6 +242,7 @@ func (h *hall) live(m *v1alpha1.Machine, wanted v1alpha1.RenderedRevision) {
 	s := &m.Status
 	switch {
 	case wanted.IsZero() || h.isFull && s.HostRef == nil:
+		s.Phase = v1alpha1.MachinePending
 	case s.Installed() != wanted:
 		s.Revision, s.Rendering, s.Phase, s.Conditions = wanted.Revision, wanted.Rendering, v1alpha1.MachineProvisioning, condition(metav1.ConditionFalse, v1alpha1.ReasonProvisioning)
 		s.NodeRef, s.HostRef = nil, &v1alpha1.NamespacedReference{Namespace: h.name, Name: "host-" + m.Name}

@@ -102,6 +102,15 @@ type Ask struct {
 	IsConfirmed bool
 }
 
+// Confirm has the acts done that are due in the domain, although many are.
+func Confirm(asks []Ask, domain Domain) {
+	for i := range asks {
+		if slices.ContainsFunc(asks[i].Groups, func(g *Group) bool { return g.Domain == domain }) {
+			asks[i].IsConfirmed = true
+		}
+	}
+}
+
 // Grant is an act that was granted.
 type Grant struct {
 	Act     Act       `json:"act"`

@@ -139,11 +139,24 @@ func TestAClockThatWasSetGrantsNothing(t *testing.T) {
 	if granted(Decide(f)) != 0 {
 		t.Error("the clock was set a day forward a moment ago")
 	}
-	// One time is of before the clock was set and the other of after.
-	f.Since, f.Asks = noon.Add(-2*time.Hour), []Ask{g.in("r1", 1, 24*time.Hour), g.in("r1", 2, time.Hour)}
+	// One time is of before the clock was set, the other of within an hour after that.
+	f.Since, f.Asks = noon.Add(-2*time.Hour), []Ask{g.in("r1", 1, 24*time.Hour), g.in("r1", 2, 90*time.Minute)}
 	if granted(Decide(f)) != 0 {
 		t.Error("times of two clocks are compared")
 	}
+	// What failed before the clock was set has nothing to do with what fails more than an hour after, for as long as it is broken.
+	for _, days := range []int{1, 30, 300} {
+		f.Now = noon.Add(time.Duration(days) * 24 * time.Hour)
+		late := g.in("r1", 2, 0)
+		late.At, late.Since = f.Now.Add(-time.Hour), f.Now.Add(-time.Hour)
+		for name, at := range map[string]time.Time{"before": noon.Add(-24 * time.Hour), "in the future": f.Now.Add(24 * time.Hour)} {
+			late.Groups[0].Failing = []Fault{{Object: "a/old", At: at}, {Object: late.Object, At: late.At}}
+			if answer := Decide(Facts{Clock: f.Clock, Asks: []Ask{late}})[0]; !answer.IsGranted {
+				t.Errorf("after %d days: one that failed %s keeps another from being mended: %+v", days, name, answer.Cause)
+			}
+		}
+	}
+	f.Now, f.Asks[0] = noon, sized().in("r1", 1, 24*time.Hour)
 	f.Since, f.Asks = noon.Add(-time.Hour), f.Asks[:1]
 	f.Grants = []Grant{NewGrant(g.in("r1", 9, 0), noon.Add(24*time.Hour))}
 	if granted(Decide(f)) != 1 {

@@ -20,10 +20,10 @@ type tally struct {
 	// faults are since when its servers fail, by object. One that was granted within Window is in done.
 	faults map[string]time.Time
 	done   map[string]time.Time
-	// failedAt are the times of faults in order, and unknown is how many faults have none that is certain.
-	failedAt []time.Time
-	unknown  int
-	clock    watched.Clock
+	// failedAt are the times of faults in order. unknown is how many faults have none, and earlier how many failed before the time of the clock was certain.
+	failedAt         []time.Time
+	unknown, earlier int
+	clock            watched.Clock
 }
 
 // tallies are those of all acts in all domains.
@@ -89,33 +89,51 @@ func (all tallies) grant(a Ask, now time.Time) {
 
 // sort sorts the times of the faults that were not granted.
 func (t *tally) sort() {
-	t.failedAt, t.unknown = t.failedAt[:0], 0
+	t.failedAt, t.unknown, t.earlier = t.failedAt[:0], 0, 0
 	for object, at := range t.faults {
 		if _, isDone := t.done[object]; isDone {
 			continue
 		}
-		if !t.isCertain(at) {
+		switch {
+		case at.IsZero():
 			t.unknown++
-			continue
+		case t.isEarlier(at):
+			t.earlier++
+		default:
+			t.failedAt = append(t.failedAt, at)
 		}
-		t.failedAt = append(t.failedAt, at)
 	}
 	slices.SortFunc(t.failedAt, time.Time.Compare)
 }
 
-// isCertain reports whether a time can be compared with others: no clock was set since.
-func (t *tally) isCertain(at time.Time) bool {
-	return !at.IsZero() && !at.Before(t.clock.Since) && !at.After(t.clock.Now)
+// isEarlier reports whether a time is from before the time of the clock was certain: it can be compared with no other of then, and with those since only in that it
+// was before them. One in the future is of a clock that was wrong.
+func (t *tally) isEarlier(at time.Time) bool {
+	return at.Before(t.clock.Since) || at.After(t.clock.Now)
+}
+
+// dueWith returns how many faults may be of one cause with one of that time.
+func (t *tally) dueWith(at time.Time) int {
+	since := t.clock.Since
+	from, to := at.Add(-Window), at.Add(Window)
+	switch {
+	case at.IsZero():
+		return t.unknown + t.earlier + len(t.failedAt)
+	case t.isEarlier(at):
+		from, to = since, since.Add(Window)
+	}
+	due := t.unknown
+	if t.isEarlier(at) || at.Before(since.Add(Window)) {
+		due += t.earlier
+	}
+	first, _ := slices.BinarySearchFunc(t.failedAt, from, time.Time.Compare)
+	last, _ := slices.BinarySearchFunc(t.failedAt, to, time.Time.Compare)
+	return due + last - first
 }
 
 // cause returns what an ask has in common with others.
 func (t *tally) cause(a Ask) Cause {
-	due := t.unknown + len(t.failedAt)
-	if t.isCertain(a.At) {
-		from, _ := slices.BinarySearchFunc(t.failedAt, a.At.Add(-Window), time.Time.Compare)
-		to, _ := slices.BinarySearchFunc(t.failedAt, a.At.Add(Window), time.Time.Compare)
-		due = t.unknown + to - from
-	}
+	due := t.dueWith(a.At)
 	c := Cause{Act: a.Act, Domain: t.domain, Due: due, Done: len(t.done), Servers: max(t.servers, due)}
 	c.Limit = Limit(c.Servers)
 	if left := c.Limit - c.Due; left >= 0 && c.Done > left {

@@ -58,20 +58,23 @@ func (w *world) facts(r *rollout, observed record) Facts {
 func (w *world) ask(f *Facts) {
 	names := f.NeedsGrant()
 	asks, asked, groups := make([]breaker.Ask, len(names)), map[string]time.Time{}, w.groups()
-	isConfirmed := w.confirmed != "" && w.confirmed == Confirmation(&f.Rollout.Status)
 	for i, name := range names {
 		since, isKnown := w.asked[name.String()]
 		if !isKnown {
 			since = w.now
 		}
 		asked[name.String()] = since
-		asks[i] = breaker.Ask{Act: breaker.Reinstall, Fault: breaker.Fault{Object: name.String()}, Since: since, IsConfirmed: isConfirmed}
+		asks[i] = breaker.Ask{Act: breaker.Reinstall, Fault: breaker.Fault{Object: name.String()}, Since: since}
 		for _, d := range domainsOf(name) {
 			asks[i].Groups = append(asks[i].Groups, groups[d])
 		}
 	}
 	w.asked = asked
 	answers := breaker.Decide(breaker.Facts{Clock: f.Clock, Asks: asks, Grants: w.grants})
+	if domain := f.ConfirmedDomain(w.confirmed, answers); domain != nil {
+		breaker.Confirm(asks, *domain)
+		answers = breaker.Decide(breaker.Facts{Clock: f.Clock, Asks: asks, Grants: w.grants})
+	}
 	for i, answer := range answers {
 		isKnown := slices.ContainsFunc(w.grants, func(g breaker.Grant) bool { return g.Object == asks[i].Object && w.now.Sub(g.At) < breaker.Window })
 		if answer.IsGranted && !isKnown {
@@ -289,13 +292,22 @@ func (w *world) settle() {
 	w.violated("settle: it does not end: %+v", w.rollouts[len(w.rollouts)-1].Status)
 }
 
+// shownConfirmation returns the value that the message asks for; empty: it asks for none.
+func shownConfirmation(s *v1alpha1.RolloutStatus) string {
+	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionFaultsAlone); c != nil {
+		_, value, _ := strings.Cut(c.Message, v1alpha1.AnnotationConfirm+"=")
+		return value
+	}
+	return ""
+}
+
 // followMessages does what the messages ask a person for.
 func (w *world) followMessages(r *rollout) {
 	if paused := r.Status.Phase == v1alpha1.RolloutStopped; paused != r.Paused {
 		r.Paused = paused
 		w.recordRollout(r)
 	}
-	w.confirmed = Confirmation(&r.Status)
+	w.confirmed = shownConfirmation(&r.Status)
 	if r.says("the tenant frees claims there") {
 		w.freeClaims()
 	}

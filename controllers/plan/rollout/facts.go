@@ -109,7 +109,7 @@ type Machine struct {
 	ReadySince time.Time
 	// Deleting is true if the Machine has a deletion timestamp.
 	Deleting bool
-	// Claimed is true if the Machine has a host.
+	// Claimed is true if the Machine has a host, or it is not known whether it has one.
 	Claimed bool
 	// HasServed is true if its node may be at work although it is not Ready. Moving it needs a grant.
 	HasServed bool
@@ -242,7 +242,7 @@ func NewMachine(rollout string, target v1alpha1.RenderedRevision, m *v1alpha1.Ma
 	out := Machine{
 		Namespace: m.Namespace, Name: m.Name, Labeled: m.Labels[v1alpha1.LabelRollout] == rollout,
 		Desired: DesiredRevision(m, target), Installed: m.Status.Installed(), Phase: m.Status.Phase,
-		Deleting: m.DeletionTimestamp != nil, Claimed: m.Status.HostRef != nil,
+		Deleting: m.DeletionTimestamp != nil, Claimed: m.Status.HostRef != nil || m.IsHostUnknown(),
 		FailureReason: failureReason(m, clock), WaitingFor: m.Status.WaitingFor, HasServed: HasServed(m),
 	}
 	if pool := v1alpha1.NodePoolOf(m); pool != "" {

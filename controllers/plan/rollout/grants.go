@@ -2,6 +2,9 @@ package rollout
 
 import (
 	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -42,6 +45,7 @@ func (f *Facts) SetAnswers(asked []types.NamespacedName, answers []breaker.Answe
 	for i, name := range asked {
 		byName[name] = answers[i]
 	}
+	f.CommonCause = commonCause(answers)
 	for i := range f.Machines {
 		m := &f.Machines[i]
 		answer, isAsked := byName[m.key()]
@@ -52,7 +56,6 @@ func (f *Facts) SetAnswers(asked []types.NamespacedName, answers []breaker.Answe
 			m.IsGranted = true
 			continue
 		case answer.Cause != nil:
-			f.CommonCause = answer.Cause
 			m.BlockedBy = "it may be at work, and many do not serve any more: see the condition " + v1alpha1.ConditionFaultsAlone
 		default:
 			m.BlockedBy = "it may be at work, and whether it fails alone is seen in " + answer.Wait.Round(time.Second).String()
@@ -77,17 +80,43 @@ func FailingSince(m *v1alpha1.Machine) (since time.Time, isFailing bool) {
 	return ready.LastTransitionTime.Time, true
 }
 
-// Confirmation returns the value of the annotation ingot.dev/confirm that has the broken Machines moved in spite of what they have in common; empty: the
-// Rollout does not say that they have anything.
-func Confirmation(s *v1alpha1.RolloutStatus) string {
+// confirmation returns the value of the annotation ingot.dev/confirm that has the broken Machines moved in spite of what they have in common: since when the
+// Rollout says so, how many they are, and what it is. So a person who has read of two servers has not confirmed a hundred.
+func confirmation(s *v1alpha1.RolloutStatus, due int, domain breaker.Domain) string {
 	c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionFaultsAlone)
 	if c == nil {
 		return ""
 	}
-	return c.LastTransitionTime.UTC().Format(time.RFC3339)
+	digest := fnv.New32a()
+	_, _ = digest.Write([]byte(domain.String())) // it never fails
+	return fmt.Sprintf("%s.%d.%08x", c.LastTransitionTime.UTC().Format(time.RFC3339), due, digest.Sum32())
 }
 
-// setCauseCondition sets the condition FaultsAlone to False while broken Machines wait because they have something in common, and adds one event. It is absent
+// ConfirmedDomain returns what a person has confirmed that many have in common, by the value of the annotation ingot.dev/confirm and what was answered; nil: nothing.
+func (f Facts) ConfirmedDomain(value string, answers []breaker.Answer) *breaker.Domain {
+	cause := commonCause(answers)
+	parts := strings.Split(value, ".")
+	if cause == nil || len(parts) != 3 {
+		return nil
+	}
+	n, err := strconv.Atoi(parts[1])
+	if err != nil || n < cause.Due || value != confirmation(&f.Rollout.Status, n, cause.Domain) {
+		return nil
+	}
+	return &cause.Domain
+}
+
+// commonCause returns the cause that most are due for; nil: no answer has one.
+func commonCause(answers []breaker.Answer) (most *breaker.Cause) {
+	for _, a := range answers {
+		if c := a.Cause; c != nil && (most == nil || c.Due > most.Due || c.Due == most.Due && c.Domain.String() < most.Domain.String()) {
+			most = c
+		}
+	}
+	return most
+}
+
+// setCauseCondition sets the condition FaultsAlone to False while broken Machines wait because they have something in common, and adds one event for what it is. It is absent
 // otherwise.
 func (p *planner) setCauseCondition() {
 	cause := p.facts.CommonCause
@@ -98,14 +127,15 @@ func (p *planner) setCauseCondition() {
 		meta.RemoveStatusCondition(&p.status.Conditions, v1alpha1.ConditionFaultsAlone)
 		return
 	}
-	isNew := meta.SetStatusCondition(&p.status.Conditions, metav1.Condition{
+	before := meta.FindStatusCondition(p.facts.Rollout.Status.Conditions, v1alpha1.ConditionFaultsAlone)
+	meta.SetStatusCondition(&p.status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionFaultsAlone, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonManyAtOnce, LastTransitionTime: metav1.NewTime(p.facts.Now),
 		Message: cause.Subject(),
-	}) && Confirmation(&p.facts.Rollout.Status) == ""
+	})
 	c := meta.FindStatusCondition(p.status.Conditions, v1alpha1.ConditionFaultsAlone)
 	c.Message = input.Line(causeText(*cause)+fmt.Sprintf("; to have them installed again in spite of it: kubectl annotate --overwrite rollouts.ingot.dev %s %s=%s",
-		p.facts.Rollout.Name, v1alpha1.AnnotationConfirm, Confirmation(p.status)), maxConditionMessage)
-	if isNew {
+		p.facts.Rollout.Name, v1alpha1.AnnotationConfirm, confirmation(p.status, cause.Due, cause.Domain)), maxConditionMessage)
+	if before == nil || !strings.Contains(before.Message, cause.Domain.String()) {
 		p.decision.Events = append(p.decision.Events, event.Warning(v1alpha1.ReasonManyAtOnce, EventAction, c.Message))
 	}
 }

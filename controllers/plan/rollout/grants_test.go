@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/breaker"
+	"github.com/ingot-dev/ingot/controllers/plan/watched"
 )
 
 // served is a broken Machine that may be at work.
@@ -62,7 +64,7 @@ func TestTheConditionSaysWhatIsInTheWayAndWhatToDo(t *testing.T) {
 				message = condition.Message
 			}
 		}
-		c.says = append(c.says, "kubectl annotate --overwrite rollouts.ingot.dev "+f.Rollout.Name+" "+v1alpha1.AnnotationConfirm+"="+Confirmation(&d.Status))
+		c.says = append(c.says, "kubectl annotate --overwrite rollouts.ingot.dev "+f.Rollout.Name+" "+v1alpha1.AnnotationConfirm+"="+confirmation(&d.Status, c.cause.Due, rack))
 		for _, text := range c.says {
 			if !strings.Contains(message, text) {
 				t.Errorf("%q does not say %q", message, text)
@@ -108,5 +110,63 @@ func TestFailingMachinesAreThoseThatMayServe(t *testing.T) {
 		if at, isFailing := FailingSince(m); isFailing != c.want || isFailing && !at.Equal(since.Time) {
 			t.Errorf("%s: %t, since %s", about, isFailing, at)
 		}
+	}
+}
+
+// TestADarkRackIsNotMovedWithinTheBudget: it is as many as the budget is for, each of them unavailable already.
+func TestADarkRackIsNotMovedWithinTheBudget(t *testing.T) {
+	from, to := v1alpha1.RenderedRevision{Revision: "v1"}, v1alpha1.RenderedRevision{Revision: "v2"}
+	for name, phase := range map[string]v1alpha1.MachinePhase{"not Ready": v1alpha1.MachineValidating, "taken over after a restore": v1alpha1.MachineJoining} {
+		for _, toStable := range []bool{false, true} {
+			f := Facts{Clock: watched.Clock{Now: time.Unix(1e9, 0)}, Policy: NewPolicy(nil), Rollout: Rollout{Name: "r", From: from, To: to, ToStable: toStable}}
+			for i := range 180 {
+				m := Machine{Namespace: "a", Name: fmt.Sprintf("m%03d", i), Installed: from, Desired: from, Claimed: true, HasServed: true, Phase: v1alpha1.MachineReady, Ready: true}
+				if i < 18 {
+					m.Ready, m.Phase = false, phase
+				}
+				f.Machines = append(f.Machines, m)
+			}
+			for range 200 {
+				d := Plan(f)
+				f.Rollout.Status = d.Status
+				for _, started := range d.Start {
+					i := slices.IndexFunc(f.Machines, func(m Machine) bool { return m.key() == started })
+					if i < 18 {
+						t.Fatalf("%s, to stable %t: the dark %s is started", name, toStable, started)
+					}
+					f.Machines[i].Desired, f.Machines[i].Labeled = to, true
+				}
+			}
+		}
+	}
+}
+
+// TestAConfirmationIsForWhatWasRead: two of a rack were read of, and meanwhile a hall is dark.
+func TestAConfirmationIsForWhatWasRead(t *testing.T) {
+	f := factsOf(rolling(), served("a"), served("b"))
+	rack, hall := breaker.Domain{Kind: "rack", Name: "r1"}, breaker.Domain{Kind: "host namespace", Name: "hall-2"}
+	cause := func(d breaker.Domain, due int) []breaker.Answer {
+		return []breaker.Answer{{Cause: &breaker.Cause{Domain: d, Due: due, Servers: 180, Limit: 1}, Wait: time.Minute}}
+	}
+	answer(t, &f, 2, cause(rack, 2)[0])
+	d := Plan(f)
+	value := shownConfirmation(&d.Status)
+	f = factsOf(d.Status, served("a"), served("b"))
+	for _, c := range []struct {
+		name, value string
+		answers     []breaker.Answer
+		want        bool
+	}{
+		{"what was read", value, cause(rack, 2), true}, {"fewer", value, cause(rack, 1), true}, {"more", value, cause(rack, 3), false}, {"something else", value, cause(hall, 2), false},
+		{"something else as well, of which more are", value, append(cause(rack, 2), cause(hall, 180)...), false}, {"nothing is held", value, []breaker.Answer{{IsGranted: true}}, false},
+		{"a number that was made larger", strings.Replace(value, ".2.", ".200.", 1), cause(rack, 3), true}, {"yes", "yes", cause(rack, 2), false}, {"", "", cause(rack, 2), false},
+	} {
+		if got := f.ConfirmedDomain(c.value, c.answers); (got != nil) != c.want {
+			t.Errorf("%s: %q confirms %v", c.name, c.value, got)
+		}
+	}
+	answer(t, &f, 2, cause(hall, 180)[0])
+	if d = Plan(f); len(d.Events) != 1 {
+		t.Errorf("that it is something else is told by %d events", len(d.Events))
 	}
 }

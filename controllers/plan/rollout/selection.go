@@ -151,9 +151,9 @@ func compareKeys(a, b types.NamespacedName) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// isCandidate reports whether the Machine is to be moved, is not in progress yet, and can be rolled now.
+// isCandidate reports whether the Machine is to be moved, is not in progress yet, and can be rolled now without taking what may be at work away unseen.
 func (p *planner) isCandidate(m *Machine) bool {
-	return !m.Deleting && (p.facts.Rollout.isOutdated(m) || p.canTakeTarget(m)) && p.guards.canRoll(m) && !p.inProgress[m.key()]
+	return !m.Deleting && (p.facts.Rollout.isOutdated(m) || p.canTakeTarget(m)) && p.guards.canRoll(m) && !p.inProgress[m.key()] && !p.mayServe(m)
 }
 
 // canTakeTarget reports whether the Machine has neither a host nor a desired revision, and would get the stable revision with its host. Once the
