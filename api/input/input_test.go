@@ -101,10 +101,15 @@ func TestWhatAliasesOfYAMLExpandToIsCounted(t *testing.T) {
 		{aliases(12), "elements", large},
 		{"a: &a " + strings.Repeat("x", 900) + "\nb: [*a, *a]\n", "bytes", small},
 		{"a: {b: {c: {d: {e: 1}}}}", "levels", small},
-		{strings.Repeat("---\na: 1\n", 10), "elements", small},
 		{strings.Repeat("x", 1001), "bytes", small},
 	} {
 		checkUnit(t, c.text, CheckYAML([]byte(c.text), c.bounds), c.unit)
+	}
+	// YAML ends lines at a carriage return alone, and version 1.1 of it at more characters.
+	for _, text := range []string{"a: 1\n---\nb: 1\n", "a: 1\r---\rb: 1\r", "a: 1\u0085---\u0085b: 1\u0085", "a: 1\u2028--- {b: 1}\n", "a: 1\r--- {b: 1}\n"} {
+		if err := CheckYAML([]byte(text), small); !errors.Is(err, ErrDocuments) {
+			t.Errorf("%q has two documents: %v", text, err)
+		}
 	}
 	if err := CheckYAML([]byte("a: &a [*a]\n"), small); err == nil {
 		t.Error("a value that contains itself is accepted")

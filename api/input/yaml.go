@@ -12,8 +12,11 @@ import (
 // ErrCycle is returned for a YAML alias that stands for what contains it.
 var ErrCycle = errors.New("an alias stands for a value that contains it")
 
+// ErrDocuments is returned for a text of YAML with several documents where one is expected.
+var ErrDocuments = errors.New("it has several documents of YAML: begin each with a line of three hyphens, and end lines with a line feed alone")
+
 // CheckYAML returns an *Error when the text is larger than the bounds, or what its aliases expand to; and the error of the parser for a text that is no YAML.
-// A text with several documents is judged as a whole.
+// It returns ErrDocuments for a text with several: whoever decodes one reads the first, and knows nothing of the others.
 //
 // Without it: 64 KiB whose aliases stand for lists of aliases become gigabytes in whoever decodes them.
 func CheckYAML(text []byte, b Bounds) error {
@@ -23,6 +26,9 @@ func CheckYAML(text []byte, b Bounds) error {
 	documents, err := parseYAML(text)
 	if err != nil {
 		return err
+	}
+	if len(documents) > 1 {
+		return ErrDocuments
 	}
 	x := expansion{bounds: b, sizes: map[*yaml.Node]size{}}
 	var all size

@@ -21,6 +21,7 @@ import (
 	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/entitlement"
+	"github.com/ingot-dev/ingot/controllers/serverclock"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 	"github.com/ingot-dev/ingot/presentation"
 )
@@ -121,7 +122,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 
 // isGivenUp reports whether a TenantCluster that cannot be reached was deleted so long ago that nobody waits for it any more.
 func (r *Reconciler) isGivenUp(tenant *v1alpha1.TenantCluster) bool {
-	return tenant.DeletionTimestamp != nil && r.Clock.Since(tenant.DeletionTimestamp.Time) > releaseTime
+	return tenant.DeletionTimestamp != nil && serverclock.Of(r.Clock).Elapsed(tenant.DeletionTimestamp.Time) > releaseTime
 }
 
 // observeCluster reads what of the shared cluster the plan follows from, and makes the plan.

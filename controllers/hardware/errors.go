@@ -44,8 +44,9 @@ type Error struct {
 	Op string
 	// Target is the address of the BMC or the name of the host.
 	Target string
-	// NotBefore is set where the server named the time before which it asks not to be tried again. A call before it fails at once.
-	NotBefore time.Time
+	// RetryAfter is set where the server named how long it asks not to be tried again. A call before that fails at once. It is a duration, because whoever reads
+	// the error may have another clock.
+	RetryAfter time.Duration
 	// Err is the cause; it may be nil.
 	Err error
 }
@@ -89,13 +90,13 @@ func ReasonOf(err error) Reason {
 	return ""
 }
 
-// NotBeforeOf returns the time before which the first *Error in err's chain asks not to be tried again, and the zero time when it has none.
-func NotBeforeOf(err error) time.Time {
+// RetryAfterOf returns for how long the first *Error in err's chain asks not to be tried again; 0: it does not ask.
+func RetryAfterOf(err error) time.Duration {
 	var e *Error
 	if errors.As(err, &e) {
-		return e.NotBefore
+		return e.RetryAfter
 	}
-	return time.Time{}
+	return 0
 }
 
 // numbers are the parts of a message that differ between two answers to the same request: times, identifiers and counts.

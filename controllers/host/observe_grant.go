@@ -12,6 +12,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/breaker"
 	plan "github.com/ingot-dev/ingot/controllers/plan/host"
+	"github.com/ingot-dev/ingot/controllers/serverclock"
 )
 
 // decide decides by what it observes what happens next, and asks for a grant or takes a turn where the decision needs one.
@@ -33,7 +34,7 @@ func (r *Reconciler) decide(ctx context.Context, provider *v1alpha1.NodeProvider
 			return obs, decision, err
 		}
 	case decision.IsFoundOff:
-		obs.facts.PowerOnWait = r.powerOns.wait(key, r.Clock.Now())
+		obs.facts.PowerOnWait = r.powerOns.wait(key, serverclock.Steady(r.Clock))
 	default:
 		return obs, decision, nil
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	plan "github.com/ingot-dev/ingot/controllers/plan/host"
 	"github.com/ingot-dev/ingot/controllers/plan/queue"
+	"github.com/ingot-dev/ingot/controllers/serverclock"
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
@@ -51,7 +52,8 @@ type turn struct {
 	operation hardware.Operation
 	number    int64
 	owner     string
-	at        time.Time
+	// since is when it began, and at the same by the steady clock.
+	since, at time.Time
 }
 
 // limitOf returns on how many hosts of the NodeProvider the operation may be done at the same time; 0: there is no limit.
@@ -100,7 +102,7 @@ func (r *Reconciler) takeTurn(ctx context.Context, provider *v1alpha1.NodeProvid
 		r.turns.taken = map[client.ObjectKey]turn{}
 	}
 	r.turns.taken[client.ObjectKeyFromObject(record)] = turn{
-		operation: operation, number: d.Record.Wanted.Number, owner: queue.OwnerOf(record, operation), at: r.Clock.Now(),
+		operation: operation, number: d.Record.Wanted.Number, owner: queue.OwnerOf(record, operation), since: r.Clock.Now(), at: serverclock.Steady(r.Clock),
 	}
 	return true, nil
 }
@@ -163,7 +165,7 @@ func turnLost(err error, pause time.Duration) step.Outcome {
 
 // place returns the place of the host by the HostRecords of its namespace. The caller holds the lock.
 func (r *Reconciler) place(records []v1alpha1.HostRecord, provider *v1alpha1.NodeProvider, record *v1alpha1.HostRecord, operation hardware.Operation) int {
-	now := r.Clock.Now()
+	now := serverclock.Steady(r.Clock)
 	r.turns.forget(records, now)
 	r.turns.note(client.ObjectKeyFromObject(record), now)
 	entries := slices.DeleteFunc(queue.EntriesOf(records, operation), func(e queue.Entry) bool {
@@ -172,11 +174,11 @@ func (r *Reconciler) place(records []v1alpha1.HostRecord, provider *v1alpha1.Nod
 	for key, t := range r.turns.taken {
 		if key.Namespace == record.Namespace && t.operation == operation {
 			entries = slices.DeleteFunc(entries, func(e queue.Entry) bool { return e.Host == key.Name && e.State == queue.Waiting })
-			entries = append(entries, queue.Entry{Host: key.Name, Owner: t.owner, State: queue.AtWork, Since: t.at})
+			entries = append(entries, queue.Entry{Host: key.Name, Owner: t.owner, State: queue.AtWork, Since: t.since})
 		}
 	}
 	if !slices.ContainsFunc(entries, func(e queue.Entry) bool { return e.Host == record.Name && e.State == queue.Waiting }) {
-		entries = append(entries, queue.Entry{Host: record.Name, Owner: queue.OwnerOf(record, operation), State: queue.Waiting, Since: now})
+		entries = append(entries, queue.Entry{Host: record.Name, Owner: queue.OwnerOf(record, operation), State: queue.Waiting, Since: r.Clock.Now()})
 	}
 	return queue.Place(entries, record.Name, limitOf(provider, operation))
 }

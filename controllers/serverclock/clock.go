@@ -28,6 +28,8 @@ const (
 type Clock struct {
 	wall    func() time.Time
 	elapsed func() time.Duration
+	// start is the time of steady at which elapsed was 0.
+	start time.Time
 
 	mu sync.Mutex
 	// zero is the time at which elapsed was 0, as the clock has it. isSet says that an answer has set it.
@@ -52,7 +54,8 @@ type parting struct {
 // New returns a clock that shows the wall clock's time until the first answer. elapsed is a monotonic clock.
 func New(wall func() time.Time, elapsed func() time.Duration) *Clock {
 	now := wall().Round(0)
-	return &Clock{wall: wall, elapsed: elapsed, zero: now.Add(-elapsed()), since: now}
+	zero := now.Add(-elapsed())
+	return &Clock{wall: wall, elapsed: elapsed, start: zero, zero: zero, since: now}
 }
 
 // System returns a clock of this machine.
@@ -87,6 +90,17 @@ func Of(c clock.PassiveClock) watched.Clock {
 	}
 	return watched.Clock{Now: c.Now()}
 }
+
+// Steady returns a time that only measures what passes in this process: it goes on as the monotonic clock does, whatever the clocks are set to, and is not the time
+// of day. Any other clock than a Clock, as tests have it, is steady.
+func Steady(c clock.PassiveClock) time.Time {
+	if known, ok := c.(*Clock); ok {
+		return known.steady()
+	}
+	return c.Now()
+}
+
+func (c *Clock) steady() time.Time { return c.start.Add(c.elapsed()) }
 
 // Note compares the clock with the Date of an answer.
 func (c *Clock) Note(date time.Time) {
@@ -179,14 +193,18 @@ func (n noting) RoundTrip(request *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets client-go find the transport below.
 func (n noting) WrappedRoundTripper() http.RoundTripper { return n.next }
 
-// WithTimers returns the clock with timers, which pass as the monotonic clock does.
-func (c *Clock) WithTimers() clock.Clock { return timed{c, clock.RealClock{}} }
+// Timers returns the clock of Steady with timers, which pass as the monotonic clock does.
+func (c *Clock) Timers() clock.Clock { return timed{c, clock.RealClock{}} }
 
-// timed is the clock of WithTimers.
+// timed is the clock of Timers.
 type timed struct {
-	*Clock
+	clock  *Clock
 	timers clock.RealClock
 }
+
+func (t timed) Now() time.Time { return t.clock.steady() }
+
+func (t timed) Since(then time.Time) time.Duration { return t.Now().Sub(then) }
 
 func (t timed) After(d time.Duration) <-chan time.Time { return t.timers.After(d) }
 

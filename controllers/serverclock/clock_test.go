@@ -161,3 +161,24 @@ type fixed struct{ now time.Time }
 
 func (f fixed) Now() time.Time                     { return f.now }
 func (f fixed) Since(then time.Time) time.Duration { return f.now.Sub(then) }
+
+// TestTheSteadyTimeIsNeverSet: what waits for its turn in this process would wait for a day.
+func TestTheSteadyTimeIsNeverSet(t *testing.T) {
+	m, c := newClock()
+	start := m.elapsed
+	off := 24 * time.Hour
+	listen := hear(m, c, func() time.Time { return noon.Add(m.elapsed - start + off) }, 0)
+	began := Steady(c)
+	listen(time.Minute)
+	off = 0 // the API server's clock is set right
+	listen(3 * time.Minute)
+	if passed := Steady(c).Sub(began); passed != 4*time.Minute {
+		t.Errorf("%s have passed, expected four minutes", passed)
+	}
+	if !c.Now().Before(noon.Add(time.Hour)) {
+		t.Errorf("the clock was not set: %s", c.Now())
+	}
+	if got := c.Timers().Now(); !got.Equal(Steady(c)) {
+		t.Errorf("the time of the timers is %s", got)
+	}
+}

@@ -274,7 +274,7 @@ const maxClockDifference = time.Minute
 
 // noteDate compares the server's clock with the management cluster's. A difference that stays about the same stays as it is.
 func (s *clientSet) noteDate(date time.Time) {
-	ahead := date.Sub(s.options.Clock.Now()).Round(time.Second)
+	ahead := date.Sub(s.options.Now()).Round(time.Second)
 	if ahead.Abs() <= maxClockDifference {
 		ahead = 0
 	}

@@ -29,8 +29,10 @@ const DefaultMemory = 64 << 20
 type Options struct {
 	// Scheme is the scheme of the tenants' objects. It must have core and resource.k8s.io/v1.
 	Scheme *runtime.Scheme
-	// Clock is the clock for probes and back-off; default: the real clock.
+	// Clock is the clock for probes and back-off, which nobody sets; default: the real clock.
 	Clock clock.Clock
+	// Now is the time of the management cluster; default: that of Clock.
+	Now func() time.Time
 	// Log is the logger. No credentials are logged.
 	Log logr.Logger
 	// Timeout is the time limit of one request; default 10 s.
@@ -113,6 +115,9 @@ type tenant struct {
 func New(options Options) *Registry {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
+	}
+	if options.Now == nil {
+		options.Now = options.Clock.Now
 	}
 	if options.Timeout <= 0 {
 		options.Timeout = 10 * time.Second

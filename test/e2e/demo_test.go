@@ -170,7 +170,7 @@ func TestTheStoryOfAnOutageTouchesNoServerBehindTheSwitch(t *testing.T) {
 	}
 	d.says(t,
 		`ok +5 of 5 servers went from powered off to admitted node`, `ok +4 of 4 Machines behind the switch are past their deadline`, `4 of the 4 servers of rack r2 do not serve since about the same time`,
-		`kubectl annotate --overwrite rollouts.ingot.dev \S+ ingot.dev/confirm=\S+Z`, `ok +no Machine behind the switch is drained, and every server runs on`,
+		`kubectl annotate --overwrite rollouts.ingot.dev \S+ ingot.dev/confirm=\S+Z\.4\.[0-9a-f]{8}`, `ok +no Machine behind the switch is drained, and every server runs on`,
 		`ok +the Machines served again by themselves, and the Rollout went on within its budget to its end`, `ok +one Machine per host`, `ok +no password or token`,
 	)
 }

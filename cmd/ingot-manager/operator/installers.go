@@ -108,7 +108,7 @@ func (s *ironicSecret) credentials(ctx context.Context) (ironic.Credentials, err
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock()
-	if !s.at.IsZero() && now.Sub(s.at) < credentialsAge {
+	if age := now.Sub(s.at); !s.at.IsZero() && age >= 0 && age < credentialsAge {
 		return s.read, nil
 	}
 	var secret corev1.Secret

@@ -82,7 +82,7 @@ func addBoot(ctx context.Context, mgr *timedManager, s settings.Settings, log *s
 			return fmt.Errorf("watch what the boot service needs: %w", err)
 		}
 	}
-	store := &sessions.Store{APIReader: mgr.GetAPIReader(), Client: mgr.GetClient()}
+	store := &sessions.Store{APIReader: mgr.GetAPIReader(), Client: mgr.GetClient(), Clock: mgr.clock}
 	key := newBootKey(mgr, s)
 	key.writer = nil // The manager makes the key.
 	logs := agentlogs.New(&attemptlog.Store{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader()}, mgr.clock.Now, log.With("logger", "boot"))

@@ -162,7 +162,7 @@ func addParts(ctx context.Context, mgr *timedManager, s settings.Settings, log *
 	}
 	claims, desk := &machine.ClaimCache{}, &grants.Desk{Clock: mgr.clock}
 	store := &sessions.Store{
-		APIReader: mgr.GetAPIReader(), Client: mgr.GetClient(),
+		APIReader: mgr.GetAPIReader(), Client: mgr.GetClient(), Clock: mgr.clock,
 		IsUnwritten: func(machine types.UID, number int64) bool {
 			return claims.IsUnwritten(machine, number, mgr.clock.Now())
 		},
@@ -188,7 +188,7 @@ func addParts(ctx context.Context, mgr *timedManager, s settings.Settings, log *
 	})
 	tenants := tenantaccess.New(tenantaccess.Options{
 		Scheme: mgr.GetScheme(), Log: mgr.GetLogger().WithName("tenants"), Timeout: s.Tenants.Timeout.Duration, QPS: s.Tenants.QPS, Burst: s.Tenants.Burst, Memory: s.Tenants.Memory.Value(),
-		TotalMemory: tenantaccess.TotalMemory(debug.SetMemoryLimit(-1)), Clock: mgr.clock.WithTimers(),
+		TotalMemory: tenantaccess.TotalMemory(debug.SetMemoryLimit(-1)), Clock: mgr.clock.Timers(), Now: mgr.clock.Now,
 	})
 	installers := newInstallers(mgr, s, direct.New(installerOptions(s, mgr.clock.Now, bmcs, store, boot, log)), log)
 	err = controllers.Setup(mgr, controllers.Dependencies{

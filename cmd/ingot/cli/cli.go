@@ -77,7 +77,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 	wrapArgumentErrors(root)
 	root.SetArgs(args)
 	root.SetOut(visibleOn(stdout))
-	root.SetErr(stderr)
+	root.SetErr(visibleOn(stderr))
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return ExitOK

@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,6 +20,9 @@ const standardInput = "-"
 
 // bounds are far above those of an object that an API server stores.
 var bounds = input.Bounds{Bytes: 16 << 20, Depth: 100, Elements: 500_000}
+
+// maxFile is how many bytes of a file are read: a thousand documents of a large object.
+const maxFile = 256 << 20
 
 // extensions are the extensions of the files that are read in a folder, as kubectl does.
 var extensions = []string{".json", ".yaml", ".yml"}
@@ -110,9 +114,9 @@ func displayName(path string) string {
 func readFile(path string, stdin io.Reader) ([]Manifest, error) {
 	name, text, err := displayName(path), []byte(nil), error(nil)
 	if path == standardInput {
-		text, err = io.ReadAll(stdin)
+		text, err = input.ReadAll(stdin, maxFile)
 	} else {
-		text, err = os.ReadFile(path)
+		text, err = readAll(path)
 	}
 	if err != nil {
 		return nil, &ReadError{File: name, Err: withoutPath(err)}
@@ -129,6 +133,15 @@ func readFile(path string, stdin io.Reader) ([]Manifest, error) {
 		out = append(out, found...)
 	}
 	return out, nil
+}
+
+func readAll(path string) (text []byte, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return input.ReadAll(file, maxFile)
 }
 
 // decodeDocument decodes a document into an object, or into the items of a list.

@@ -113,7 +113,7 @@ type requestRecord struct {
 func (i *Installer) lastRequestTime(host hardware.Host, change hardware.PowerChange) time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if last := i.requests[host.UID]; last.change.Desired == change.Desired && last.change.Graceful == change.Graceful && last.change.Since.Equal(change.Since) {
+	if last := i.requests[host.UID]; !last.at.After(i.options.Clock()) && last.change.Desired == change.Desired && last.change.Graceful == change.Graceful && last.change.Since.Equal(change.Since) {
 		return last.at
 	}
 	return time.Time{}

@@ -53,7 +53,7 @@ func (i *Installer) recordLostImage(s netboot.Session, err error) {
 		return
 	case hardware.ReasonOf(err) != hardware.ReasonBootImageNotFetched:
 		return // such as that it is being fetched
-	case lost.err == nil || lost.attempt != s.Number:
+	case lost.err == nil || lost.attempt != s.Number || lost.since.After(i.options.Clock()):
 		lost = lostImage{attempt: s.Number, since: i.options.Clock()}
 	}
 	lost.err = err

@@ -128,6 +128,9 @@ func (i *Installer) recordObservation(s netboot.Session, power hardware.PowerSta
 	if record.attempt != s.Number || record.boots != s.Boots || record.step != s.Step || !record.stepAt.Equal(s.StepAt) {
 		record = attemptRecord{attempt: s.Number, boots: s.Boots, step: s.Step, stepAt: s.StepAt, bytes: s.DoneBytes, lastProgress: now, firstObserved: now}
 	}
+	if now.Before(record.lastProgress) { // the clock was set back
+		record.lastProgress, record.firstObserved = now, now
+	}
 	if record.bytes != s.DoneBytes {
 		record.bytes, record.lastProgress = s.DoneBytes, now
 	}

@@ -156,7 +156,7 @@ func nextSighting(n node, before sighting, now time.Time) sighting {
 
 // isLost reports whether the work was not seen for so long that nobody knows what has become of it.
 func (s sighting) isLost(now time.Time) bool {
-	return s.isSeen && s.ended == "" && now.Sub(s.at) > unseenLimit
+	return s.isSeen && s.ended == "" && (now.Before(s.at) || now.Sub(s.at) > unseenLimit)
 }
 
 // after returns what is known of work that was seen, when the node is listed again.

@@ -273,3 +273,18 @@ func TestAnErrorThatAPowerRequestHasClearedIsNoSuccess(t *testing.T) {
 		}
 	}
 }
+
+// TestAListAndASightingOfAClockThatWasSetBackAreOld: nobody knows how long ago they were, so that the list is read again and the work counts as not seen.
+func TestAListAndASightingOfAClockThatWasSetBackAreOld(t *testing.T) {
+	for age, isFresh := range map[time.Duration]bool{0: true, 9 * time.Second: true, 10 * time.Second: false, -time.Second: false, -24 * time.Hour: false} {
+		if got := isWithin(age, 10*time.Second); got != isFresh {
+			t.Errorf("an age of %s: fresh %t", age, got)
+		}
+	}
+	seen := sighting{number: 1, isSeen: true, at: testTime}
+	for later, isLost := range map[time.Duration]bool{0: false, unseenLimit: false, unseenLimit + time.Second: true, -24 * time.Hour: true} {
+		if got := seen.isLost(testTime.Add(later)); got != isLost {
+			t.Errorf("seen %s ago: lost %t", later, got)
+		}
+	}
+}

@@ -62,17 +62,21 @@ func inventoryOf(properties map[string]any, data *nodes.InventoryData, macs []st
 
 // addInterfaces adds the interfaces of the inventory. A port that the inventory has is not a second one.
 func addInterfaces(out *hardware.Inventory, data *nodes.InventoryData) {
+	known := make(map[string]int, len(out.NICs))
+	for at, nic := range slices.Backward(out.NICs) {
+		known[nic.MAC] = at
+	}
 	for _, found := range data.Inventory.Interfaces {
 		mac := strings.ToLower(found.MACAddress)
 		if mac == "" {
 			continue
 		}
 		nic := hardware.NIC{Name: found.Name, MAC: mac, SpeedMbps: found.SpeedMbps, Up: found.HasCarrier, NoLink: !found.HasCarrier, PCIID: pciID(found.Vendor, found.Product)}
-		if at := slices.IndexFunc(out.NICs, func(n hardware.NIC) bool { return n.MAC == mac }); at >= 0 {
+		if at, isKnown := known[mac]; isKnown {
 			out.NICs[at] = nic
 			continue
 		}
-		out.NICs = append(out.NICs, nic)
+		known[mac], out.NICs = len(out.NICs), append(out.NICs, nic)
 	}
 }
 
@@ -191,13 +195,9 @@ func (i *Installer) readMACs(ctx context.Context, host hardware.Host, n node) (m
 	if err != nil {
 		return nil, err
 	}
-	pages, err := ports.List(service, ports.ListOpts{NodeUUID: n.uuid, Fields: []string{"address"}}).AllPages(ctx)
+	found, err := i.listPorts(ctx, service, op, host, ports.ListOpts{NodeUUID: n.uuid, Fields: []string{"address"}})
 	if err != nil {
-		return nil, i.failed(asError(err, op, host.String()))
-	}
-	found, err := ports.ExtractPorts(pages)
-	if err != nil {
-		return nil, hardware.Errorf(hardware.Invalid, op, host.String(), "%w", err)
+		return nil, err
 	}
 	for _, port := range found {
 		macs = append(macs, port.Address)

@@ -69,11 +69,14 @@ func (i *Installer) lookUp(ctx context.Context, host hardware.Host) (n node, ask
 // renewList reads the list if there is none or it is older than Options.ListAge. The caller holds the lock.
 func (i *Installer) renewList(ctx context.Context) error {
 	now := i.options.Clock()
-	if i.listing.byHost != nil && now.Sub(i.listing.read) < i.options.ListAge {
+	if i.listing.byHost != nil && isWithin(now.Sub(i.listing.read), i.options.ListAge) {
 		return nil
 	}
 	return i.readListOnce(ctx, now)
 }
+
+// isWithin reports whether the age is below the limit. A negative one is that of a clock that was set: what has that age may be of any.
+func isWithin(age, limit time.Duration) bool { return age >= 0 && age < limit }
 
 // readListOnce reads the list, or returns the failure of a read with the same credentials that has just ended. Without it: Ironic accepts connections and answers nothing, a thousand
 // hosts wait for the list one after the other, each until the time-out, and hosts of other providers find no worker.
@@ -83,7 +86,7 @@ func (i *Installer) readListOnce(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if l.failure != nil && credentials == l.failedWith && now.Sub(l.failedAt) < i.options.ListAge {
+	if l.failure != nil && credentials == l.failedWith && isWithin(now.Sub(l.failedAt), i.options.ListAge) {
 		return l.failure
 	}
 	err = i.readList(ctx)
@@ -106,8 +109,7 @@ func (i *Installer) readList(ctx context.Context) error {
 	// A list that takes longer than it is used would be old at once, and every caller would read another one.
 	l.read, l.turn = i.options.Clock(), turn
 	l.byHost, l.names = make(marks, len(all)), newNames(len(all))
-	for _, listed := range all {
-		n := newNode(listed)
+	for _, n := range all {
 		l.names.add(n)
 		if n.record.host == "" {
 			continue

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/baremetal/v1/nodes"
+	"github.com/gophercloud/gophercloud/v2/openstack/baremetal/v1/ports"
 	"github.com/gophercloud/gophercloud/v2/pagination"
 
 	"github.com/ingot-dev/ingot/api/input"
@@ -13,6 +14,9 @@ import (
 
 // pageSize is the number of nodes in one page of the list. Ironic's own limit is 1000, and a site may have a smaller one.
 const pageSize = 500
+
+// maxPorts is how many ports of one node are read: hundreds of times those of a server.
+const maxPorts = 4096
 
 // maxNodes is how many nodes of one Ironic are read: more than a conductor group has.
 const maxNodes = 50_000
@@ -40,19 +44,22 @@ func (o listOptions) ToNodeListQuery() (string, error) {
 //
 // Each page is asked for by the last node of the one before. The link of Ironic to the next page is not followed: it has Ironic's own address, which a site
 // behind a proxy may not reach, and it asks for no children.
-func (i *Installer) listNodes(ctx context.Context) ([]nodes.Node, error) {
+func (i *Installer) listNodes(ctx context.Context) ([]node, error) {
+	ctx = withListBound(ctx)
 	service, minor, err := i.client.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var all []nodes.Node
+	var all []node
 	options := listOptions{ListOpts: nodes.ListOpts{Fields: fieldsOf(minor), Limit: pageSize}, includeChildren: minor >= minorChildren}
 	for {
 		page, hasNext, err := i.readPage(ctx, service, options)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, page...)
+		for _, listed := range page {
+			all = append(all, newNode(listed))
+		}
 		switch {
 		case !hasNext || len(page) == 0:
 			return all, nil
@@ -89,4 +96,24 @@ func (i *Installer) readPage(ctx context.Context, service *gophercloud.ServiceCl
 		return nil, false, i.failed(asError(err, opList, i.options.Endpoint))
 	}
 	return page, hasNext, nil
+}
+
+// listPorts reads the ports that the options ask for, page by page as Ironic's links lead. One that leads on for ever is an error.
+func (i *Installer) listPorts(ctx context.Context, service *gophercloud.ServiceClient, op string, host hardware.Host, options ports.ListOpts) (all []ports.Port, err error) {
+	pages := 0
+	err = ports.List(service, options).EachPage(withListBound(ctx), func(_ context.Context, read pagination.Page) (bool, error) {
+		page, err := ports.ExtractPorts(read)
+		if err != nil {
+			return false, hardware.Errorf(hardware.Invalid, op, host.String(), "%w", err)
+		}
+		all = append(all, page...)
+		if pages++; pages > maxPorts || len(all) > maxPorts {
+			return false, hardware.Errorf(hardware.Invalid, op, host.String(), "%w", &input.Error{Seen: int64(max(pages, len(all))), Most: maxPorts, Unit: "ports of one node, or pages of them"})
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, i.failed(asError(err, op, host.String()))
+	}
+	return all, nil
 }

@@ -113,13 +113,9 @@ func (i *Installer) nodeOfMAC(ctx context.Context, service *gophercloud.ServiceC
 	if host.BootMAC == "" {
 		return "", nil
 	}
-	pages, err := ports.List(service, ports.ListOpts{Address: host.BootMAC, Fields: []string{"uuid", "node_uuid"}}).AllPages(ctx)
+	found, err := i.listPorts(ctx, service, op, host, ports.ListOpts{Address: host.BootMAC, Fields: []string{"uuid", "node_uuid"}})
 	if err != nil {
-		return "", i.failed(asError(err, op, host.String()))
-	}
-	found, err := ports.ExtractPorts(pages)
-	if err != nil {
-		return "", hardware.Errorf(hardware.Invalid, op, host.String(), "%w", err)
+		return "", err
 	}
 	if len(found) == 0 {
 		return "", nil

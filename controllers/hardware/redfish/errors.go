@@ -77,8 +77,8 @@ var messageKinds = map[string]hardware.Kind{
 }
 
 // classifyError returns the *hardware.Error for a failed call. Its text contains neither the credentials of the endpoint, nor the token, nor the
-// secret of the call.
-func classifyError(op string, endpoint hardware.Endpoint, err error, state *callState, token string) error {
+// secret of the call. now is by the client's clock; zero: how long the BMC asks to wait is left out.
+func classifyError(op string, endpoint hardware.Endpoint, err error, state *callState, token string, now time.Time) error {
 	var typed *hardware.Error
 	if errors.As(err, &typed) {
 		if typed.Err != nil {
@@ -88,8 +88,8 @@ func classifyError(op string, endpoint hardware.Endpoint, err error, state *call
 	}
 	kind, text := describeError(err, state)
 	text = redact(text, endpoint, token, state.secretOf())
-	if at := notBeforeOf(err); !at.IsZero() {
-		return &hardware.Error{Kind: kind, Op: op, Target: endpoint.Address, NotBefore: at, Err: errors.New(text)}
+	if at := notBeforeOf(err); !at.IsZero() && !now.IsZero() {
+		return &hardware.Error{Kind: kind, Op: op, Target: endpoint.Address, RetryAfter: at.Sub(now), Err: errors.New(text)}
 	}
 	// The errors of the context stay in the chain, so that a caller can distinguish its own cancellation from a BMC that does not respond.
 	for _, known := range []error{context.Canceled, context.DeadlineExceeded} {

@@ -55,7 +55,7 @@ func TestETagsAreSentInEveryForm(t *testing.T) {
 func TestAPanicInTheParserIsAnInvalidAnswer(t *testing.T) {
 	endpoint := hardware.Endpoint{Address: "https://10.0.0.7", Password: "hidden"}
 	err := recoverPanic(func() error { panic("index out of range in hidden") })
-	typed := classifyError("read power state", endpoint, err, nil, "")
+	typed := classifyError("read power state", endpoint, err, nil, "", time.Time{})
 	if hardware.KindOf(typed) != hardware.Invalid {
 		t.Errorf("got %v, expected Invalid", typed)
 	}

@@ -57,7 +57,7 @@ func (b *bmc) callWithSecret(ctx context.Context, op, secret string, work func(*
 	state.secret = secret
 	s, err := b.client.acquireSession(b)
 	if err != nil {
-		return classifyError(op, b.endpoint, err, state, "")
+		return classifyError(op, b.endpoint, err, state, "", b.client.options.Clock())
 	}
 	defer b.client.releaseSession(s)
 	var lost *login
@@ -66,7 +66,7 @@ func (b *bmc) callWithSecret(ctx context.Context, op, secret string, work func(*
 		var l *login
 		fresh := false
 		if err := recoverPanic(func() (err error) { l, fresh, err = b.client.ensureLogin(ctx, b, s, lost); return err }); err != nil {
-			return classifyError("open session", b.endpoint, err, state, "")
+			return classifyError("open session", b.endpoint, err, state, "", b.client.options.Clock())
 		}
 		err := recoverPanic(func() error { return work(&conn{bmc: b, login: l, api: l.api.WithContext(ctx)}) })
 		switch {
@@ -82,7 +82,7 @@ func (b *bmc) callWithSecret(ctx context.Context, op, secret string, work func(*
 		default:
 			b.client.dropLogin(ctx, b, s, l)
 		}
-		return classifyError(op, b.endpoint, err, state, l.transport.token)
+		return classifyError(op, b.endpoint, err, state, l.transport.token, b.client.options.Clock())
 	}
 }
 
@@ -226,7 +226,7 @@ func (l *login) end(ctx context.Context, address string) error {
 		return nil
 	}
 	if err != nil {
-		return classifyError("end session", hardware.Endpoint{Address: address}, err, state, l.transport.token)
+		return classifyError("end session", hardware.Endpoint{Address: address}, err, state, l.transport.token, time.Time{})
 	}
 	return nil
 }

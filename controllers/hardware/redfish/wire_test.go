@@ -36,11 +36,10 @@ func TestABMCIsNotTriedBeforeTheTimeItAsksFor(t *testing.T) {
 				_, _ = fmt.Fprint(w, c.body)
 				return true
 			})
-			want := f.clock.Now().Add(30 * time.Second)
 			_, err = f.bmc.PowerState(t.Context())
 			expect(t, err, hardware.Busy, "503")
-			if got := hardware.NotBeforeOf(err); !got.Equal(want) {
-				t.Errorf("not before %s, expected %s", got, want)
+			if got := hardware.RetryAfterOf(err); got != 30*time.Second {
+				t.Errorf("after %s, expected 30 s", got)
 			}
 			f.Intercept(nil)
 			f.Requests()
@@ -49,8 +48,8 @@ func TestABMCIsNotTriedBeforeTheTimeItAsksFor(t *testing.T) {
 			for _, b := range []hardware.BMC{f.bmc, redfishBMC(t, f)} {
 				err = b.SetPower(t.Context(), hardware.TurnOn)
 				expect(t, err, hardware.Busy, "503", "00:00:30Z")
-				if got := hardware.NotBeforeOf(err); !got.Equal(want) {
-					t.Errorf("not before %s, expected %s", got, want)
+				if got := hardware.RetryAfterOf(err); got != time.Second {
+					t.Errorf("after %s, expected 1 s", got)
 				}
 			}
 			if got := f.Requests(); len(got) != 0 {

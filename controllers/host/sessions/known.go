@@ -25,7 +25,7 @@ func (s *Store) KnownByMAC(ctx context.Context, mac string) (known netboot.Sessi
 		if err != nil {
 			return netboot.Session{}, false, err
 		}
-		return session(&hosts[i], record), true, nil
+		return s.session(&hosts[i], record), true, nil
 	}
 	return netboot.Session{}, false, nil
 }

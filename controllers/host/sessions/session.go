@@ -13,10 +13,23 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 	"github.com/ingot-dev/ingot/controllers/plan/inventory"
+	"github.com/ingot-dev/ingot/controllers/serverclock"
 )
 
-// session returns the session of a host from the two objects.
-func session(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Session {
+// session returns the session of a host from the two objects. Its times are by the clock as it is now.
+//
+// Without that: the API server's clock is a day ahead when a server is powered on, and is set back. The boot service refuses its agent for a day, because the
+// server will have been powered on tomorrow, and no time-out ends the attempt.
+func (s *Store) session(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Session {
+	out := storedSession(host, record)
+	if s.Clock != nil {
+		out = out.By(serverclock.Of(s.Clock).Present)
+	}
+	return out
+}
+
+// storedSession returns the session with its times as they are stored.
+func storedSession(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Session {
 	s := netboot.Session{
 		HostUID: string(host.UID), Namespace: host.Namespace, Name: host.Name, BootMAC: strings.ToLower(host.Spec.BootMACAddress),
 		Inventory: inventory.HardwareInventory(record.Status.Inventory), Disks: inventory.DisksToErase(&record.Status),

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -58,6 +59,8 @@ type Store struct {
 	Client client.Client
 	// APIReader reads from the API server: HostRecords where writes of other processes must not be missed, and the Secrets of a claim.
 	APIReader client.Reader
+	// Clock is the clock that the times of sessions are by; nil: they are as they are stored.
+	Clock clock.PassiveClock
 	// IsUnwritten reports whether this process knows that the documents of a Machine's installation with that number are not written yet; nil: it never does.
 	IsUnwritten func(machine types.UID, number int64) bool
 }
@@ -104,7 +107,7 @@ func (s *Store) byMAC(ctx context.Context, reader client.Reader, mac string) (ne
 			// host may hold.
 			conflict = hardware.Errorf(hardware.Conflict, opByMAC, mac, "host %s/%s: %s", hosts[i].Namespace, hosts[i].Name, e.Message)
 		}
-		found = append(found, session(&hosts[i], record))
+		found = append(found, s.session(&hosts[i], record))
 	}
 	return onlySession(mac, found, conflict)
 }
@@ -140,7 +143,7 @@ func (s *Store) readSession(ctx context.Context, reader client.Reader, hostUID s
 	if err != nil {
 		return netboot.Session{}, err
 	}
-	return session(host, record), nil
+	return s.session(host, record), nil
 }
 
 // Update implements netboot.Store. The first try uses the HostRecord in the cache. If it ends in anything but a successful write, the
@@ -152,7 +155,7 @@ func (s *Store) Update(ctx context.Context, hostUID string, change func(*netboot
 		if err != nil {
 			return netboot.Session{}, err
 		}
-		before := session(host, record)
+		before := s.session(host, record)
 		after := before
 		changed := record.DeepCopy()
 		if err = change(&after); err == nil {
@@ -223,7 +226,7 @@ func (s *Store) missingConfigDrive(ctx context.Context, hostUID string, attempt 
 
 // installationProblem returns why the attempt is not the installation for the Machine that has the host; nil: it is.
 func installationProblem(host *metal3.BareMetalHost, record *v1alpha1.HostRecord, attempt int64) error {
-	now := session(host, record)
+	now := storedSession(host, record)
 	if now.Number != attempt || now.Operation != hardware.OpInstall || now.State != hardware.AttemptRunning || !record.Status.Wanted.IsOpen() {
 		return hardware.Errorf(hardware.Conflict, opConfigDrive, host.Namespace+"/"+host.Name, "attempt %d is not the installation under way", attempt)
 	}

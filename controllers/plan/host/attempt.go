@@ -152,6 +152,11 @@ func (p *planner) powerOffAfterErase() result {
 	return p.powerOff()
 }
 
+// attempt returns the attempt as the installer knows it.
+func (p planner) attempt(w *v1alpha1.WantedAttempt) hardware.Attempt {
+	return hardware.Attempt{Number: w.Number, Deadline: p.Deadline(w.Since.Time, w.Deadline.Time)}
+}
+
 // callInstaller requests the next part of the attempt. An installation is requested only after the state provisioning is written, because
 // that write fails when the claim was changed meanwhile. Without it: the Machine releases the host, another one claims it, and the
 // installer writes the image of the first.
@@ -163,7 +168,7 @@ func (p *planner) callInstaller() result {
 	if w.Operation == string(hardware.OpInstall) && !p.isStayingIn(metal3.StateProvisioning) {
 		return waitResult("the state to be written", atOnce)
 	}
-	action := Action{Kind: ActionKind(w.Operation), Attempt: hardware.Attempt{Number: w.Number, Deadline: w.Deadline.Time}, Erase: hardware.EraseMode(w.Erase)}
+	action := Action{Kind: ActionKind(w.Operation), Attempt: p.attempt(w), Erase: hardware.EraseMode(w.Erase)}
 	if w.IsAgentInspection() {
 		action.Inspector = hardware.InspectByAgent
 	}

@@ -20,8 +20,8 @@ type Problem struct {
 	Reason string
 	// Message says what was expected, what was observed and where to look.
 	Message string
-	// NotBefore is the time before which the BMC asks not to be tried again; zero when it does not ask.
-	NotBefore time.Time
+	// RetryAfter is for how long the BMC asks not to be tried again; 0 when it does not ask.
+	RetryAfter time.Duration
 	// Since is since when it is known to have lasted, where that is before its first call; zero: since that call.
 	Since time.Time
 	// HasData is for SameServer. It is true when the disks may have data of a tenant by what is known of the other host.
@@ -30,7 +30,7 @@ type Problem struct {
 
 // NewProblem returns the problem of a failed call to the hardware.
 func NewProblem(err error, message string) Problem {
-	return Problem{Reason: ErrorReasonText(err), Message: message, NotBefore: hardware.NotBeforeOf(err)}
+	return Problem{Reason: ErrorReasonText(err), Message: message, RetryAfter: hardware.RetryAfterOf(err)}
 }
 
 // kindReasons are the reasons of failed calls whose error has no reason of its own.
@@ -130,9 +130,9 @@ func (p planner) graceLeft(failing v1alpha1.FailingCall) time.Duration {
 
 // retryPause returns when to make a failed call again. The pauses grow with the time for which the call has failed, because some BMCs freeze
 // under repeated requests, and because one that does not answer occupies a worker until its time-out. They stay short while work is
-// wanted. What a person must correct is looked at again after Timeouts.RetryBase. Every pause is spread. A BMC that names a time is not tried before, except
+// wanted. What a person must correct is looked at again after Timeouts.RetryBase. Every pause is spread. A BMC that names a pause is not tried before its end, except
 // that the failure is reported when it has lasted for Timeouts.BMCGrace: the client sends nothing then.
-func (p planner) retryPause(failing v1alpha1.FailingCall, notBefore time.Time) time.Duration {
+func (p planner) retryPause(failing v1alpha1.FailingCall, named time.Duration) time.Duration {
 	if !isTransient(failing.Reason) {
 		return p.spread(p.Timeouts.RetryBase)
 	}
@@ -141,7 +141,7 @@ func (p planner) retryPause(failing v1alpha1.FailingCall, notBefore time.Time) t
 		longest = p.Timeouts.IdleInterval
 	}
 	pause := p.spread(max(min(p.Ago(failing.Since.Time), longest), shortest))
-	if named := notBefore.Sub(p.Now); named > pause {
+	if named > pause {
 		pause = named + p.delay(shortest)
 	}
 	if left := p.graceLeft(failing); left > 0 {
@@ -165,7 +165,7 @@ func (p *planner) reportProblem() {
 	if kept := findFailingCall(p.d.Record.FailingCalls, v1alpha1.CallObserve); kept != nil {
 		failing = *kept
 	}
-	p.d.RequeueAfter, p.d.WaitingFor = p.retryPause(failing, p.Problem.NotBefore), failing.Reason
+	p.d.RequeueAfter, p.d.WaitingFor = p.retryPause(failing, p.Problem.RetryAfter), failing.Reason
 	kind := metal3.PowerManagementError
 	switch p.d.Status.State {
 	case metal3.StateNone, metal3.StateRegistering:
@@ -212,7 +212,7 @@ func (d Decision) WithActionError(f Facts, err error) Decision {
 		}
 	}
 	failing := p.recordFailure(v1alpha1.HostCall(d.Action.Kind), problem)
-	p.d.RequeueAfter = p.retryPause(failing, problem.NotBefore)
+	p.d.RequeueAfter = p.retryPause(failing, problem.RetryAfter)
 	if p.graceLeft(failing) > 0 {
 		return p.d
 	}

@@ -9,6 +9,7 @@ import (
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
@@ -187,7 +188,7 @@ func TestThePausesGrowWhileABMCDoesNotAnswer(t *testing.T) {
 func TestABMCThatNamesATimeIsNotTriedBefore(t *testing.T) {
 	working := facts(metal3.StateProvisioning, off).claimed().attempted(2, hardware.OpInstall, running, "").with(drawn(0))
 	asks := func(f Facts, after time.Duration) error {
-		return &hardware.Error{Kind: hardware.Busy, Op: "set boot override", Err: errors.New("HTTP 503"), NotBefore: f.Now.Add(after)}
+		return &hardware.Error{Kind: hardware.Busy, Op: "set boot override", Err: errors.New("HTTP 503"), RetryAfter: after}
 	}
 	for _, c := range []struct{ after, want time.Duration }{
 		{30 * time.Second, 30 * time.Second},
@@ -228,7 +229,7 @@ func TestAFleetThatFailsInOneMomentDoesNotComeBackInOneMoment(t *testing.T) {
 		return Plan(f).WithActionError(f, of(hardware.Busy, hardware.ReasonNoConfigDrive))
 	}
 	asks := of(hardware.Busy, hardware.ReasonInstallerBusy)
-	asks.NotBefore = noon.Add(30 * time.Second)
+	asks.RetryAfter = 30 * time.Second
 	poll, retry := installing.Timeouts.PollInterval, installing.Timeouts.RetryBase
 	for name, c := range map[string]struct {
 		decide      func(Facts) Decision
@@ -283,5 +284,17 @@ func TestEachHostIsInTheLaneOfItsBMC(t *testing.T) {
 		if got := LaneOf(c.facts); got != c.want {
 			t.Errorf("%s: lane %s, expected %s", name, got, c.want)
 		}
+	}
+}
+
+// TestAnAttemptThatBeganWhileTheClockWasADayAheadEndsInItsTime: the installer would wait for its deadline for a day.
+func TestAnAttemptThatBeganWhileTheClockWasADayAheadEndsInItsTime(t *testing.T) {
+	f := facts(metal3.StateProvisioning, off).claimed().attempted(2, hardware.OpInstall, running, "").with(func(f *Facts) {
+		w := f.Record.Wanted
+		w.Since, w.Deadline = metav1.NewMicroTime(noon.Add(24*time.Hour)), metav1.NewMicroTime(noon.Add(24*time.Hour+45*time.Minute))
+	})
+	d := Plan(f)
+	if d.Action.Kind != ActionInstall || !d.Action.Attempt.Deadline.Equal(noon.Add(45*time.Minute)) {
+		t.Errorf("%s until %s", d.Action.Kind, d.Action.Attempt.Deadline)
 	}
 }

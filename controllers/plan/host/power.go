@@ -124,7 +124,7 @@ func (p *planner) recordPower() {
 	}
 	state, before := string(p.powerToRecord()), p.Record.Power
 	if p.isPowerUnchangedByClaim(state) {
-		left := claimPeriod - p.Now.Sub(p.GenerationObservedAt)
+		left := claimPeriod - p.Ago(p.GenerationObservedAt)
 		p.d.RequeueAfter = min(cmp.Or(p.d.RequeueAfter, left), left)
 		return
 	}
@@ -172,7 +172,7 @@ const claimPeriod = 5 * time.Second
 func (p planner) isPowerUnchangedByClaim(state string) bool {
 	before := p.Record.Power
 	return before != nil && before.State == state && before.ObservedGeneration != p.Host.Generation && p.powerTransition == "" &&
-		!p.Host.HasImage && !p.GenerationObservedAt.IsZero() && p.Now.Sub(p.GenerationObservedAt) < claimPeriod && p.isStayingIn(metal3.StateAvailable)
+		!p.Host.HasImage && !p.GenerationObservedAt.IsZero() && p.Ago(p.GenerationObservedAt) < claimPeriod && p.isStayingIn(metal3.StateAvailable)
 }
 
 // isStayingIn reports whether the host is in the state before and after this Decision.

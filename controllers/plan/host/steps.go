@@ -135,7 +135,7 @@ func (p *planner) waitForRemoval() result {
 // cancel cancels the open attempt.
 func (p *planner) cancel() result {
 	w := p.d.Record.Wanted
-	return actionResult(Action{Kind: ActionCancel, Attempt: hardware.Attempt{Number: w.Number, Deadline: w.Deadline.Time}}, p.Timeouts.PollInterval)
+	return actionResult(Action{Kind: ActionCancel, Attempt: p.attempt(w)}, p.Timeouts.PollInterval)
 }
 
 func (p *planner) cancelUnusedAttempt() result {

@@ -181,8 +181,8 @@ var onlyShown = map[string]string{
 	"HostAgent.RegisteredAt":              "shown",
 	"HostAttempt.ConfigDriveAwaitedAt":    "whether it is there decides, not when",
 	"HostAttempt.KernelFetchedAt":         "a finding",
-	"HostAttempt.OpenedAt":                "the installer's own time-outs: an attempt ends early or late and is made again",
-	"HostAttempt.StepAt":                  "the installer's own time-outs, and how soon it is looked at again",
+	"HostAttempt.OpenedAt":                "the installer's own time-outs, by the clock as it is now (sessions.Store): an attempt ends early and is made again",
+	"HostAttempt.StepAt":                  "the installer's own time-outs, by the clock as it is now, and how soon it is looked at again",
 	"HostAttempt.StepDeadline":            "shown",
 	"HostFinding.At":                      "how soon a finding is written again",
 	"HostInstalled.At":                    "how often a server is looked at while it boots; turns are ordered by it",
@@ -199,7 +199,7 @@ var onlyShown = map[string]string{
 	"OSImageStatus.CheckedAt":             "when it is checked again: one in the future is checked at once",
 	"RolloutEntry.At":                     "shown",
 	"WantedAttempt.ConfigDriveAwaitedAt":  "whether it is there decides, not when",
-	"WantedAttempt.Deadline":              "the installer's own time-outs: an attempt ends early or late and is made again",
+	"WantedAttempt.Deadline":              "the installer's own time-outs, by the clock as it is now (host.Plan): an attempt ends early and is made again",
 }
 
 func TestEveryStoredTimeIsInTheTable(t *testing.T) {

@@ -33,6 +33,23 @@ func (c Clock) Ago(at time.Time) time.Duration {
 	return c.between(at)
 }
 
+// Present returns the stored time by the clock as it is now: one in the future is of a clock that was wrong, and counts as the beginning of the time that is
+// certain. The zero Clock returns every time as it is.
+func (c Clock) Present(at time.Time) time.Time {
+	if c.Now.IsZero() || !at.After(c.Now) {
+		return at
+	}
+	if c.Since.IsZero() {
+		return c.Now
+	}
+	return c.Since
+}
+
+// Deadline returns a stored deadline by the clock as it is now: as long after Present(began) as it is after began.
+func (c Clock) Deadline(began, deadline time.Time) time.Time {
+	return deadline.Add(c.Present(began).Sub(began))
+}
+
 func (c Clock) between(at time.Time) time.Duration {
 	if at.IsZero() {
 		return 0
