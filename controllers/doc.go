@@ -76,6 +76,7 @@
 //	    hardware_agent["controllers/hardware/agent/..."]
 //	    hardware_cmdline["controllers/hardware/cmdline"]
 //	    hardware_direct["controllers/hardware/direct"]
+//	    hardware_diskrules["controllers/hardware/diskrules"]
 //	    hardware_identity["controllers/hardware/identity"]
 //	    hardware_ironic["controllers/hardware/ironic"]
 //	    hardware_netboot["controllers/hardware/netboot/..."]
@@ -133,13 +134,14 @@
 //	  cmd_ingot_demo --> cmd_ingot
 //	  controllers --> entitlement & hardwaredata & host & inuse & machine & nodepool & nodeprovider & nodequota & nodetype & osimage & remainingnode & rollout & servingcert & tenant & validation
 //	  admission --> plan_feasibility & plan_rendering & plan_revision
-//	  entitlement --> plan_entitlement & plan_event & plan_rendering
+//	  entitlement --> plan_entitlement & plan_event & plan_rendering & serverclock
 //	  grants --> plan_breaker & serverclock
 //	  hardware_agent --> hardware & hardware_cmdline
 //	  hardware_cmdline --> hardware_pin
 //	  hardware_direct --> hardware_netboot
+//	  hardware_diskrules --> hardware
 //	  hardware_ironic --> hardware
-//	  hardware_netboot --> hardware_agent & hardware_identity
+//	  hardware_netboot --> hardware_agent & hardware_diskrules & hardware_identity
 //	  hardware_redfish --> hardware & hardware_identity
 //	  hardwaredata --> plan_event & plan_inventory
 //	  host --> grants & plan_bmcaddress & plan_bootca & plan_bootnetwork & plan_host & plan_sameserver & plan_verdict
@@ -154,7 +156,7 @@
 //	  plan_feasibility --> plan_providerkind
 //	  plan_host --> plan_breaker & plan_event & plan_inventory & plan_queue
 //	  plan_lifecycle --> plan_contest & plan_event & plan_inventory & plan_nodeidentity
-//	  plan_placement --> plan_inventory & plan_providerkind
+//	  plan_placement --> plan_bmcaddress & plan_inventory & plan_providerkind
 //	  plan_probe --> plan_watched
 //	  plan_quota --> plan_watched
 //	  plan_rollout --> plan_breaker & plan_event & plan_revisionrollout

@@ -144,6 +144,9 @@ type EraseProof struct {
 	// at what time it was complete and the power-off confirmed.
 	// +required
 	At metav1.MicroTime `json:"at"`
+	// channel is how the agent that reports the erase was booted and how it spoke; absent: it is not known, as after an erase by an earlier version.
+	// +optional
+	Channel AgentChannel `json:"channel,omitempty"`
 	// tenant whose data was erased.
 	// +optional
 	Tenant string `json:"tenant,omitempty"`

@@ -219,6 +219,9 @@ type HostAttempt struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	BootWay string `json:"bootWay,omitempty"`
+	// channel is how the agent of the current boot is reached; absent where no server was booted.
+	// +optional
+	Channel AgentChannel `json:"channel,omitempty"`
 	// imageBoots is how many of boots were with an image of the host's own.
 	// +optional
 	ImageBoots int32 `json:"imageBoots,omitempty"`
@@ -378,6 +381,8 @@ func (s *HostRecordStatus) Progress() *HostAttempt {
 // +kubebuilder:printcolumn:name="Operation",type=string,JSONPath=".status.wanted.operation"
 // +kubebuilder:printcolumn:name="Outcome",type=string,JSONPath=".status.wanted.outcome"
 // +kubebuilder:printcolumn:name="Step",type=string,JSONPath=".status.attempt.step"
+// +kubebuilder:printcolumn:name="Erased",type=string,priority=1,JSONPath=".status.erased.mode"
+// +kubebuilder:printcolumn:name="Erased-Through",type=string,priority=1,JSONPath=".status.erased.channel"
 // +kubebuilder:printcolumn:name="Place",type=integer,priority=1,JSONPath=".status.queue.place"
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=".status.error.reason"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"

@@ -148,7 +148,8 @@ type NetbootSpec struct {
 	// +kubebuilder:validation:MaxLength=65536
 	// +kubebuilder:validation:XValidation:rule="self.contains('-----BEGIN CERTIFICATE-----') && !self.contains('PRIVATE KEY-----')",message="caBundle must be certificates in PEM, and no private key"
 	CABundle string `json:"caBundle,omitempty"`
-	// ways are how a server may boot Ingot's agent, in the order of preference; absent: Network. The next one is used where the BMC cannot do the first, or could
+	// ways are how a server may boot Ingot's agent, in the order of preference; absent: VirtualMedia, PinnedHTTP, Network, the first two where the boot service
+	// makes images (boot.efiStub of the manager's configuration). An erase after a boot by Network lets no host go to another tenant. The next way is used where the BMC cannot do the first, or could
 	// not fetch the medium of VirtualMedia for two minutes, which the HostRecord then reports as BootWayRefused, and after two boots in a row in which no agent
 	// came up (BootWaySilent). An attempt that follows a success begins with the first way.
 	// +optional
@@ -279,6 +280,11 @@ type ErasePolicy struct {
 	// full erase makes that possible.
 	// +optional
 	AllowMetadataBetweenTenants bool `json:"allowMetadataBetweenTenants,omitempty"`
+	// allowForgeableEraseBetweenTenants lets a host go from one TenantCluster to another after an erase that a neighbour on the provisioning network can
+	// have reported in place of the server: the agent was booted over the network by a MAC address, or by a BMC whose certificate is not verified. The
+	// host may then have the data of its last tenant. Without it only an erase through a channel that no neighbour can use makes that possible.
+	// +optional
+	AllowForgeableEraseBetweenTenants bool `json:"allowForgeableEraseBetweenTenants,omitempty"`
 }
 
 // NetworkSpec is a network in gateway form.

@@ -70,7 +70,7 @@ type Host struct {
 	BootMAC string
 	// BMC is the endpoint of the management controller. It is the zero value where the service that installs has its own, which is left as it is.
 	BMC Endpoint
-	// BootWays are the ways in which the agent may be booted, BootNetwork, BootMedia and BootPinned, in the order of preference. Empty means BootNetwork.
+	// BootWays are the ways in which the agent may be booted, BootNetwork, BootMedia and BootPinned, in the order of preference. Empty: the Installer decides.
 	BootWays []BootSource
 	// HasSignedBoot says that what the server boots over the network is signed for its Secure Boot. Without it a server whose Secure Boot is on is not
 	// powered on.
@@ -303,6 +303,8 @@ type AttemptStatus struct {
 	RootDisk Disk
 	// Evidence is what an erase has done to each disk; nil while that is not known.
 	Evidence *EraseEvidence
+	// Channel is how the agent of the current boot is reached; empty: by the network, or no server was booted.
+	Channel Channel
 }
 
 // Timeouts are the time-outs of an Installer. The deadline of an attempt applies in addition to them.

@@ -56,7 +56,7 @@ func (r *metal3Rig) awaitHostEvent(name, reason, says string) {
 // TestTheEraseOfTheProviderIsPassedOnAndWrittenDown releases a host that is not cleaned. A mode that somebody sets later proves nothing.
 func TestTheEraseOfTheProviderIsPassedOnAndWrittenDown(t *testing.T) {
 	r := newMetal3Rig(t, true)
-	r.setErase(v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseNone, AllowMetadataBetweenTenants: true})
+	r.setErase(v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseNone, AllowMetadataBetweenTenants: true, AllowForgeableEraseBetweenTenants: true})
 	r.ready()
 	r.release()
 	h := r.bareHost("server-00")
@@ -90,7 +90,7 @@ func TestAHostOfWhichNobodyKnowsHowItWasCleanedIsReturnedWithAWarning(t *testing
 // TestAHostOnWhichNothingWasRequestedIsAsItWas deletes a Machine that waits for a Secret of its node. The tenant before has the host still, with its erase.
 func TestAHostOnWhichNothingWasRequestedIsAsItWas(t *testing.T) {
 	r := newMetal3Rig(t, true)
-	r.setErase(v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseMetadata, AllowMetadataBetweenTenants: true})
+	r.setErase(v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseMetadata, AllowMetadataBetweenTenants: true, AllowForgeableEraseBetweenTenants: true})
 	r.annotate("server-00", placement.AnnotationLastTenant, "other/other")
 	r.annotate("server-00", v1alpha1.AnnotationLastErase, "Metadata")
 	r.start()
@@ -122,7 +122,7 @@ func TestAnInstallationThatFailsIsCleanedAsThePolicySays(t *testing.T) {
 // nothing is installed any more that its operator would clean. An operator without conditions has no limit of tries.
 func TestAHostWhoseRollFailedIsNoOtherTenants(t *testing.T) {
 	r := newMetal3Rig(t, true)
-	r.setErase(v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseMetadata, AllowMetadataBetweenTenants: true})
+	r.setErase(v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseMetadata, AllowMetadataBetweenTenants: true, AllowForgeableEraseBetweenTenants: true})
 	next := r.addRevision(2, "1.37.0")
 	r.ready()
 	r.servers["server-00"].Fail(baremetaloperator.Deploying, -1)
@@ -196,7 +196,7 @@ func TestARollErasesWhereTheProviderSaysSo(t *testing.T) {
 // TestAHostWhoseOwnModeIsDisabledIsNotCleaned has a policy that asks for an erase.
 func TestAHostWhoseOwnModeIsDisabledIsNotCleaned(t *testing.T) {
 	r := newMetal3Rig(t, true)
-	r.setErase(v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseMetadata, OnRoll: v1alpha1.EraseMetadata, AllowMetadataBetweenTenants: true})
+	r.setErase(v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseMetadata, OnRoll: v1alpha1.EraseMetadata, AllowMetadataBetweenTenants: true, AllowForgeableEraseBetweenTenants: true})
 	r.editBareHost("server-00", func(h *metal3.BareMetalHost) { h.Spec.AutomatedCleaningMode = metal3.CleaningModeDisabled })
 	r.ready()
 	r.release()

@@ -41,7 +41,7 @@ func TestAHostWhoseInstallationFailedTakesTheCorrectedImage(t *testing.T) {
 // failure, by the mode that it still has.
 func TestAHostWhoseInstallationFailedIsReleasedAndIsAnotherTenants(t *testing.T) {
 	forEachRelease(t, func(t *testing.T, r *metal3Rig) {
-		r.setErase(v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseMetadata, AllowMetadataBetweenTenants: true})
+		r.setErase(v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseMetadata, AllowMetadataBetweenTenants: true, AllowForgeableEraseBetweenTenants: true})
 		if r.options.Conditions {
 			r.failInstallation()
 		} else {

@@ -314,9 +314,13 @@ func (s *site) provider() v1alpha1.NodeProviderSpec {
 	if s.ironic != nil {
 		return s.ironic.provider()
 	}
+	ways := s.ways
+	if len(ways) == 0 {
+		ways = []v1alpha1.BootWay{v1alpha1.BootWayNetwork}
+	}
 	return v1alpha1.NodeProviderSpec{
 		HostNamespace: hosts, Erase: &v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseFull},
-		Redfish: &v1alpha1.RedfishProvider{CABundleSecretRef: &v1alpha1.LocalReference{Name: "bmc-ca"}, Netboot: v1alpha1.NetbootSpec{Address: s.env.BootAddress, Ways: s.ways}},
+		Redfish: &v1alpha1.RedfishProvider{CABundleSecretRef: &v1alpha1.LocalReference{Name: "bmc-ca"}, Netboot: v1alpha1.NetbootSpec{Address: s.env.BootAddress, Ways: ways}},
 	}
 }
 

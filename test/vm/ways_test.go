@@ -44,6 +44,15 @@ func TestAVirtualServerBootsFromVirtualMedia(t *testing.T) {
 	if left := s.bmc.Media(); left != "" {
 		t.Errorf("after the installation the medium %s is inserted", left)
 	}
+	s.wantChannel(hardware.ChannelVirtualMedia)
+}
+
+// wantChannel compares the channel of the last agent.
+func (s *site) wantChannel(want hardware.Channel) {
+	s.t.Helper()
+	if r, err := s.record(); err != nil || r.Status.Attempt.Channel != v1alpha1.AgentChannel(want) {
+		s.t.Errorf("%v: the channel is %q, expected %s", err, r.Status.Attempt.Channel, want)
+	}
 }
 
 // TestAVirtualServerBootsFromAPinnedURL has the BMC hold the URL of each boot, by HTTP and, where it takes the boot service's authority, by HTTPS.
@@ -60,6 +69,7 @@ func TestAVirtualServerBootsFromAPinnedURL(t *testing.T) {
 			if left := s.bmc.PinnedURI(); left != "" {
 				t.Error("after the installation a URL is pinned")
 			}
+			s.wantChannel(map[string]hardware.Channel{"http": hardware.ChannelPinnedHTTP, "https": hardware.ChannelPinnedHTTPS}[scheme])
 		})
 	}
 }

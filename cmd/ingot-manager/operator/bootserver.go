@@ -23,6 +23,8 @@ type bootServer struct {
 	log     *slog.Logger
 	// service makes the URLs of boot images, beside what handler serves.
 	service *netboot.Service
+	// hasImages says that it makes boot images for servers.
+	hasImages bool
 	// files must have the requiredFiles, or no server boots.
 	files         fs.FS
 	requiredFiles []string

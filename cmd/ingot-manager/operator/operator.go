@@ -264,7 +264,7 @@ func newBootService(mgr *timedManager, s settings.Settings, store netboot.Store,
 		return nil, fmt.Errorf("boot service: %w", err)
 	}
 	return &bootServer{
-		service: service, tls: tls,
+		service: service, tls: tls, hasImages: options.Media != nil || options.ARM64.Media != nil,
 		address: s.Boot.Address, handler: withPrograms(service, s.Boot.Network.Programs), log: log.With("logger", "boot"), files: os.DirFS(s.Boot.Files), requiredFiles: []string{s.Boot.Kernel, s.Boot.Initrd},
 	}, nil
 }
@@ -272,7 +272,10 @@ func newBootService(mgr *timedManager, s settings.Settings, store netboot.Store,
 // installerOptions returns the options of the installer of servers with Redfish BMCs.
 func installerOptions(s settings.Settings, clock func() time.Time, bmcs hardware.BMCOpener, store netboot.Store, boot *bootServer, log *slog.Logger) direct.Options {
 	options := direct.Options{
-		BMCs: bmcs, Store: store, Clock: clock, MediaURLs: boot.service.MediaURLs, ProgramURLs: boot.service.ProgramURLs, Timeouts: s.InstallerTimeouts(), Log: log.With("logger", "installer"),
+		BMCs: bmcs, Store: store, Clock: clock, Timeouts: s.InstallerTimeouts(), Log: log.With("logger", "installer"),
+	}
+	if boot.hasImages {
+		options.MediaURLs, options.ProgramURLs = boot.service.MediaURLs, boot.service.ProgramURLs
 	}
 	if boot.tls.source != nil {
 		options.BootAuthorities = boot.tls.source.Authorities

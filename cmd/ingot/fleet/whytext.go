@@ -104,6 +104,13 @@ func (d Diagnosis) writeAttempt(b *strings.Builder) {
 	if d.Progress == nil {
 		return
 	}
+	if c := hardware.Channel(d.Progress.Channel); c != "" {
+		strength := "no neighbour can report in the server's place"
+		if !c.IsProof() {
+			strength = "a neighbour on the provisioning network can report in the server's place"
+		}
+		fmt.Fprintf(b, "  channel    %s: %s\n", c, strength)
+	}
 	for _, disk := range d.Progress.Disks {
 		fmt.Fprintf(b, "  disk       %s: %s", hardware.Disk(disk.DiskInventory), disk.Result)
 		if disk.Method != "" {

@@ -94,11 +94,16 @@ func TestAnAgentAsksByHTTPSWithThePinOfItsCommandLine(t *testing.T) {
 	r := newSecureRig(t)
 	secure := r.secure(t, newAuthority(t, time.Now()))
 	line := r.line()
+	// As after a boot with an image of its own. A boot document that is served makes it the channel Network.
+	r.change(func(s *netboot.Session) { s.Channel = hardware.ChannelVirtualMedia })
 	if !strings.HasPrefix(line.URL, "https://") || len(line.Pins) != 1 || !strings.HasPrefix(line.Pins[0], "sha256:") {
 		t.Fatalf("the command line: %s %v", line.URL, line.Pins)
 	}
 	if next, err := agent.Run(t.Context(), r.configOf(line)); err != nil || next != agent.PowerOff {
 		t.Fatalf("%s, %v: %s", next, err, r.log)
+	}
+	if got := r.session().Channel; got != hardware.ChannelVirtualMedia {
+		t.Errorf("an agent that has spoken by HTTPS has made it the channel %s", got)
 	}
 	if secure.requests.Load() < 2 || r.session().Step != hardware.StepFinishing {
 		t.Errorf("step %s, %d requests by HTTPS", r.session().Step, secure.requests.Load())

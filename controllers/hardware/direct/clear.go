@@ -87,7 +87,7 @@ func (i *Installer) clearBoot(ctx context.Context, host hardware.Host, s netboot
 	}
 	// The override goes first: without its URL it would be one of UEFI HTTP boot from whatever DHCP names.
 	if err == nil {
-		err = i.takeOutImages(ctx, bmc, host, imageWays(host, s))
+		err = i.takeOutImages(ctx, bmc, host, i.imageWays(host, s))
 	}
 	if err != nil {
 		return err

@@ -201,7 +201,7 @@ func (i *Installer) decide(host hardware.Host, s netboot.Session, power hardware
 	now := i.options.Clock()
 	return nextAction(facts{
 		power: power, powerErr: powerErr, session: s, record: i.recordObservation(s, power, now), refusal: i.lastRefusal(s), lostImage: i.lastLostImage(s), now: now, timeouts: i.options.Timeouts,
-		ways: waysOf(host),
+		ways: i.waysOf(host),
 	})
 }
 

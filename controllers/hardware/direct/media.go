@@ -28,11 +28,13 @@ type preparedBoot struct {
 	// refused says why a way that is preferred is not used, silent the same of ways in which no agent came up, and plain why a pinned URL is one of HTTP.
 	// "" means that there is nothing to say.
 	refused, silent, plain string
+	// isVerified says that the BMC's certificate is verified.
+	isVerified bool
 }
 
 // apply writes the boot into the session.
 func (b preparedBoot) apply(s *netboot.Session, way hardware.BootSource, now time.Time) {
-	s.BootWay = ""
+	s.BootWay, s.Channel = "", hardware.ChannelOf(way, b.isVerified, b.plain == "")
 	if way.HasOwnImage() {
 		s.BootWay, s.ImageBoots, s.Boots = way, s.ImageBoots+b.number-s.Boots, b.number
 	}
@@ -49,9 +51,9 @@ func (b preparedBoot) apply(s *netboot.Session, way hardware.BootSource, now tim
 // An image of the server's own has the token of the boot with its number, which is stored with OpenedAt. When the process is killed in between, the next
 // call computes the same number and gives the BMC the same URL.
 func (i *Installer) prepareBoot(ctx context.Context, bmc hardware.BMC, subject bootSubject) (hardware.BootSource, preparedBoot, error) {
-	var prepared preparedBoot
+	prepared := preparedBoot{isVerified: !subject.host.BMC.InsecureSkipVerify}
 	host, s := subject.host, subject.session
-	ways, skipped := orderedWays(waysOf(host), s.SilentBoots)
+	ways, skipped := orderedWays(i.waysOf(host), s.SilentBoots)
 	if len(skipped) > 0 {
 		prepared.silent = fmt.Sprintf("the server is not booted by %s, which the NodeProvider prefers, but by %s: no agent came up in the last boots by %s: look at the message of the "+
 			"attempt that failed, at the server's console, and at the boot service's log", joinWays(skipped), ways[0], s.SilentBoots.Way)
@@ -67,7 +69,9 @@ func (i *Installer) prepareBoot(ctx context.Context, bmc hardware.BMC, subject b
 		if hardware.KindOf(err) != hardware.Unsupported && !i.isImageLost(s, err) || at == len(ways)-1 {
 			return way, prepared, err
 		}
-		prepared.refused = fmt.Sprintf("the server is not booted by %s, which the NodeProvider prefers, but by %s: %v", way, ways[at+1], err)
+		if len(host.BootWays) > 0 { // otherwise nobody has asked for it
+			prepared.refused = fmt.Sprintf("the server is not booted by %s, which the NodeProvider prefers, but by %s: %v", way, ways[at+1], err)
+		}
 		i.options.Log.Warn("the preferred way to boot is not possible", "host", host.String(), "attempt", s.Number, "way", way, "next", ways[at+1], "error", err.Error())
 	}
 	return "", prepared, nil
@@ -86,7 +90,7 @@ func (i *Installer) prepareWay(ctx context.Context, bmc hardware.BMC, subject bo
 	if way.HasOwnImage() && subject.isSecureBootOn {
 		return "", hardware.Errorf(hardware.Unsupported, "boot the agent", subject.host.String(), "Secure Boot is on, and the image that is made for a boot is not signed")
 	}
-	if err := i.takeOutImages(ctx, bmc, subject.host, slices.DeleteFunc(imageWays(subject.host, subject.session), func(other hardware.BootSource) bool { return other == way })); err != nil {
+	if err := i.takeOutImages(ctx, bmc, subject.host, slices.DeleteFunc(i.imageWays(subject.host, subject.session), func(other hardware.BootSource) bool { return other == way })); err != nil {
 		return "", err
 	}
 	switch way {
@@ -168,10 +172,10 @@ func nextBoot(s netboot.Session, newStep bool) int {
 
 // imageWays returns the ways whose images a host may have. That is not taken from the session alone, because the process may have been killed between
 // the insertion and the writing of it.
-func imageWays(host hardware.Host, s netboot.Session) []hardware.BootSource {
+func (i *Installer) imageWays(host hardware.Host, s netboot.Session) []hardware.BootSource {
 	var ways []hardware.BootSource
 	for _, way := range []hardware.BootSource{hardware.BootMedia, hardware.BootPinned} {
-		if s.BootWay == way || slices.Contains(host.BootWays, way) {
+		if s.BootWay == way || slices.Contains(i.waysOf(host), way) {
 			ways = append(ways, way)
 		}
 	}
@@ -201,7 +205,7 @@ func (i *Installer) takeOutImages(ctx context.Context, bmc hardware.BMC, host ha
 // takeOutAtEnd takes out the images of a host when its attempt ends. A BMC that does not answer does not keep the attempt from ending: the URL of an image
 // ends with the attempt, and the next attempt takes it out.
 func (i *Installer) takeOutAtEnd(ctx context.Context, host hardware.Host, s netboot.Session) {
-	ways := imageWays(host, s)
+	ways := i.imageWays(host, s)
 	if len(ways) == 0 {
 		return
 	}

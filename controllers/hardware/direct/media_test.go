@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/direct"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 	"github.com/ingot-dev/ingot/test/bmc"
 	"github.com/ingot-dev/ingot/test/conformance"
@@ -128,6 +129,9 @@ func TestAMediumIsTakenOutWhenTheAgentRunsAndNobodyGetsTheTokenByTheMAC(t *testi
 	if !strings.HasSuffix(url, "/"+hardware.MediaFileName) || r.session().BootWay != hardware.BootMedia || r.session().Boots != 1 {
 		t.Fatalf("medium %q, session %+v", url, r.session())
 	}
+	if got := r.session().Channel; got != hardware.ChannelVirtualMedia {
+		t.Errorf("before an agent has spoken the channel is %s", got)
+	}
 	if _, script := r.request(http.MethodGet, "/boot/"+bootMAC, nil); strings.Contains(string(script), "ingot.token") || !strings.Contains(string(script), "poweroff") {
 		t.Errorf("who knows the MAC address gets %s", script)
 	}
@@ -146,6 +150,9 @@ func TestAMediumIsTakenOutWhenTheAgentRunsAndNobodyGetsTheTokenByTheMAC(t *testi
 	})
 	r.installUntil(func() bool { return r.bmc.Media() == "" })
 	r.installUntil(func() bool { return r.session().Step == hardware.StepFinishing })
+	if got := r.session().Channel; got != hardware.ChannelVirtualMediaHTTP {
+		t.Errorf("after an agent has spoken by HTTP the channel is %s", got)
+	}
 	if status, _ := r.request(http.MethodGet, path, nil); status != http.StatusNotFound {
 		t.Errorf("after the attempt the medium is served with %d", status)
 	}
@@ -203,5 +210,30 @@ func TestAManagerThatIsKilledAfterTheInsertionGoesOnWithTheSameMedium(t *testing
 	}
 	if err := r.installer.Cancel(t.Context(), r.Host(), hardware.Attempt{Number: 1}); err != nil || r.bmc.Media() != "" {
 		t.Errorf("after the cancellation the medium is %q: %v", r.bmc.Media(), err)
+	}
+}
+
+// TestWhereNobodyPrefersAWayTheStrongestThatTheBMCHasIsTaken: what is reported after a boot by the network proves nothing.
+func TestWhereNobodyPrefersAWayTheStrongestThatTheBMCHasIsTaken(t *testing.T) {
+	for name, c := range map[string]struct {
+		bmc     bmc.Personality
+		noMedia bool
+		want    hardware.BootSource
+		channel hardware.Channel
+	}{
+		"virtual media":                     {bmc.Personality{}, false, hardware.BootMedia, hardware.ChannelVirtualMedia},
+		"a pinned URL":                      {bmc.Personality{NoMedia: true, Boot: pins.Boot}, false, hardware.BootPinned, hardware.ChannelPinnedHTTP},
+		"neither":                           {bmc.Personality{NoMedia: true}, false, "", hardware.ChannelNetwork},
+		"media, and there is nothing on it": {bmc.Personality{}, true, "", hardware.ChannelNetwork},
+	} {
+		r := newMediaRig(t, conformance.Faults{}, c.bmc)
+		r.ways, r.isUndecided = nil, true
+		if c.noMedia {
+			r.installer = direct.New(direct.Options{BMCs: r.client, Store: r.store, Clock: r.Now})
+		}
+		r.installUntil(func() bool { return r.session().Step == hardware.StepBooting })
+		if s := r.session(); s.BootWay != c.want || s.Channel != c.channel && !(c.channel == hardware.ChannelNetwork && s.Channel == "") || s.Findings.BootWayRefused.Count > 0 {
+			t.Errorf("%s: way %q through %s, findings %+v", name, s.BootWay, s.Channel, s.Findings)
+		}
 	}
 }

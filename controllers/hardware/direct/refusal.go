@@ -103,7 +103,7 @@ func (i *Installer) bootRefusal(s netboot.Session) error {
 //
 // Where the BMC gives no answer the server is booted: many have none, and one that cannot be reached cannot power it on either.
 func (i *Installer) checkSecureBoot(ctx context.Context, bmc hardware.BMC, host hardware.Host) (isOn bool, err error) {
-	if host.HasSignedBoot && !slices.ContainsFunc(host.BootWays, hardware.BootSource.HasOwnImage) {
+	if host.HasSignedBoot && !slices.ContainsFunc(i.waysOf(host), hardware.BootSource.HasOwnImage) {
 		return false, nil // it makes no difference
 	}
 	state, setting, err := bmc.SecureBoot(ctx)

@@ -65,6 +65,8 @@ type rig struct {
 	// writes is how often an image was written completely.
 	writes int
 	ways   []hardware.BootSource
+	// isUndecided has the host without ways where ways are empty.
+	isUndecided bool
 	// authorities are those of the boot service's HTTPS; nil: it has none.
 	authorities []byte
 	// secureURL is the boot service's by HTTPS; empty: it has none.
@@ -180,7 +182,7 @@ func (r *rig) newInstaller() *direct.Installer {
 }
 
 func (r *rig) Host() hardware.Host {
-	return hardware.Host{UID: "uid-1", Namespace: "rack-1", Name: "gpu-1", BootMAC: bootMAC, BMC: r.endpoint, BootWays: r.ways, HasSignedBoot: r.isSigned}
+	return hardware.Host{UID: "uid-1", Namespace: "rack-1", Name: "gpu-1", BootMAC: bootMAC, BMC: r.endpoint, BootWays: r.bootWays(), HasSignedBoot: r.isSigned}
 }
 
 func (r *rig) Now() time.Time {
@@ -426,4 +428,12 @@ func (r *rig) request(method, path string, message any) (int, []byte) {
 	recorder := httptest.NewRecorder()
 	r.service.ServeHTTP(recorder, request)
 	return recorder.Code, recorder.Body.Bytes()
+}
+
+// bootWays returns the ways of the host; the network where a test names none.
+func (r *rig) bootWays() []hardware.BootSource {
+	if r.isUndecided || len(r.ways) > 0 {
+		return r.ways
+	}
+	return []hardware.BootSource{hardware.BootNetwork}
 }

@@ -13,12 +13,20 @@ import (
 // comes up late, a BMC that drops the override.
 const maxSilentBoots = 2
 
-// waysOf returns the ways in which the host may be booted, in the order of preference.
-func waysOf(host hardware.Host) []hardware.BootSource {
-	if len(host.BootWays) == 0 {
-		return []hardware.BootSource{hardware.BootNetwork}
+// waysOf returns the ways in which the host may be booted, in the order of preference. Where nobody prefers one, the strongest comes first that this installation
+// makes images for: what an agent reports after a boot by the network proves nothing (hardware.Channel).
+func (i *Installer) waysOf(host hardware.Host) []hardware.BootSource {
+	if len(host.BootWays) > 0 {
+		return host.BootWays
 	}
-	return host.BootWays
+	var ways []hardware.BootSource
+	if i.options.MediaURLs != nil {
+		ways = append(ways, hardware.BootMedia)
+	}
+	if i.options.ProgramURLs != nil {
+		ways = append(ways, hardware.BootPinned)
+	}
+	return append(ways, hardware.BootNetwork)
 }
 
 // orderedWays returns the ways in the order in which they are tried for the next boot, and the ways that are not tried first because they were silent.

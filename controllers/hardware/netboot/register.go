@@ -110,6 +110,9 @@ func (s *Service) register(session *Session, found hardware.Inventory, r agentRe
 	if refusal := refuseHardware(session, found); refusal != nil {
 		return refusal
 	}
+	if r.TLS == nil {
+		session.Channel = session.Channel.ByHTTP()
+	}
 	session.Agent = Agent{KeyDigest: r.keyDigest, Address: address, RegisteredAt: r.now, HeardAt: r.now}
 	s.enterStep(session, hardware.StepRegistered, r.now)
 	if session.SilentBoots.Way == session.Way() {

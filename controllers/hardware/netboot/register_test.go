@@ -23,6 +23,9 @@ func TestTheFirstKeyThatRegistersOwnsTheBoot(t *testing.T) {
 		}
 	}
 	h := s.host()
+	if h.Channel != hardware.ChannelNetwork {
+		t.Errorf("the boot document was asked for, and the channel is %q", h.Channel)
+	}
 	if h.Agent.KeyDigest == "" || strings.Contains(h.Agent.KeyDigest, s.agentKey) || h.Agent.Address != "127.0.0.1" || h.Step != hardware.StepRegistered || h.Inventory.SystemUUID != "dmi" {
 		t.Errorf("agent %+v at %s, inventory %+v", h.Agent, h.Step, h.Inventory)
 	}

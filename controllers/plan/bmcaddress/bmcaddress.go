@@ -53,3 +53,13 @@ func ipmiEndpoint(info map[string]any, hasIPMI bool) (hardware.Endpoint, error) 
 	}
 	return hardware.Endpoint{Address: "ipmi://" + host + ":" + port}, nil
 }
+
+// Channel returns the channel of the agent that a baremetal-operator boots on a server with that address.
+func Channel(address string, disableCertificateVerification bool) hardware.Channel {
+	access, err := bmc.NewAccessDetails(address, disableCertificateVerification)
+	if err != nil {
+		return hardware.ChannelIronicNetwork
+	}
+	base, _ := access.DriverInfo(bmc.Credentials{})["redfish_address"].(string)
+	return hardware.ChannelOfIronic(access.BootInterface(), strings.HasPrefix(base, "https://") && !disableCertificateVerification)
+}

@@ -186,6 +186,7 @@ func (j *checker) warnOfLiveISO() {
 // hours, and the host is refused to every other tenant afterwards.
 func (j *checker) checkErase(kind providerkind.Kind) {
 	erase := j.Provider.Spec.Erase
+	j.warnOfForgeableErase(erase)
 	if erase == nil || kind.ProvenErase(erase.OnRelease) == erase.OnRelease || erase.AllowMetadataBetweenTenants {
 		return
 	}
@@ -194,6 +195,27 @@ func (j *checker) checkErase(kind providerkind.Kind) {
 			"set spec.erase.allowMetadataBetweenTenants to accept it as it is, set onRelease to Metadata, or use redfish", kind.Name)
 	refused.Kind, refused.Name = KindNodeProvider, j.Provider.Name
 	j.refuse(refused)
+}
+
+// warnOfForgeableErase warns of erases that let no host go to another tenant, where the NodeProvider alone says so.
+func (j *checker) warnOfForgeableErase(erase *v1alpha1.ErasePolicy) {
+	redfish := j.Provider.Spec.Redfish
+	if erase == nil || redfish == nil || erase.OnRelease == v1alpha1.EraseNone || erase.AllowForgeableEraseBetweenTenants {
+		return
+	}
+	why := ""
+	switch ways := redfish.Netboot.Ways; {
+	case len(ways) == 1 && ways[0] == v1alpha1.BootWayNetwork:
+		why = "the agent is booted by Network alone"
+	case redfish.InsecureSkipVerify:
+		why = "the certificates of BMCs are not verified (insecureSkipVerify)"
+	default:
+		return
+	}
+	w := j.finding("spec.erase", "", "provider/erase-forgeable", "%s, so that a neighbour on the provisioning network can report an erase in a server's place: a host goes to no other tenant after one. "+
+		"Have spec.redfish.netboot.ways begin with VirtualMedia or PinnedHTTP, by BMCs whose certificates are verified, or accept that risk with spec.erase.allowForgeableEraseBetweenTenants", why)
+	w.Kind, w.Name = KindNodeProvider, j.Provider.Name
+	j.Warnings = append(j.Warnings, w)
 }
 
 // Documents returns the part of cloudinit's input that is the same for every node. The caller adds Machine, host and join.

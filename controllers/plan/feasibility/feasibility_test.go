@@ -137,6 +137,35 @@ func TestAnObjectThatDoesNotExistIsMissingAndTheRestIsChecked(t *testing.T) {
 	}
 }
 
+func TestAnEraseThatANeighbourCanForgeCausesAWarning(t *testing.T) {
+	network := []v1alpha1.BootWay{v1alpha1.BootWayNetwork}
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.NodeProviderSpec)
+		says   string
+	}{
+		"by the network alone": {func(p *v1alpha1.NodeProviderSpec) { p.Redfish.Netboot.Ways = network }, "booted by Network alone"},
+		"the network as the last way": {func(p *v1alpha1.NodeProviderSpec) {
+			p.Redfish.Netboot.Ways = append([]v1alpha1.BootWay{v1alpha1.BootWayVirtualMedia}, network...)
+		}, ""},
+		"BMCs that are not verified": {func(p *v1alpha1.NodeProviderSpec) { p.Redfish.InsecureSkipVerify = true }, "insecureSkipVerify"},
+		"that is accepted": {func(p *v1alpha1.NodeProviderSpec) {
+			p.Redfish.Netboot.Ways, p.Erase.AllowForgeableEraseBetweenTenants = network, true
+		}, ""},
+		"nothing is erased by release": {func(p *v1alpha1.NodeProviderSpec) {
+			p.Redfish.Netboot.Ways, p.Erase.OnRelease = network, v1alpha1.EraseNone
+		}, ""},
+	} {
+		in := possible()
+		in.Provider.Spec.Erase = &v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseFull}
+		c.change(&in.Provider.Spec)
+		j := Check(in)
+		isWarned := len(j.Warnings) == 1 && j.Warnings[0].Rule == "provider/erase-forgeable" && strings.Contains(j.Warnings[0].Message, c.says)
+		if j.Err() != nil || isWarned != (c.says != "") || !isWarned && len(j.Warnings) > 0 {
+			t.Errorf("%s: %v, warnings %v", name, j.Err(), j.Warnings)
+		}
+	}
+}
+
 func TestAValueThatMayNotWorkCausesAWarning(t *testing.T) {
 	in := possible()
 	in.NodeType.Spec.UserData = "#cloud-config\nfinal_message: " + strings.Repeat("x", 20<<10) + "\n"

@@ -111,7 +111,7 @@ func (c *cleanedHost) release() {
 func (c *cleanedHost) isOtherTenants() bool {
 	request := placementRequest
 	request.Tenant, request.TenantClusterUID = "rival/rival", "cluster-2"
-	request.Provider.Metal3, request.Provider.Erase = &v1alpha1.Metal3Provider{}, &v1alpha1.ErasePolicy{AllowMetadataBetweenTenants: true}
+	request.Provider.Metal3, request.Provider.Erase = &v1alpha1.Metal3Provider{}, &v1alpha1.ErasePolicy{AllowMetadataBetweenTenants: true, AllowForgeableEraseBetweenTenants: true}
 	return placement.Choose(request, []placement.HostFacts{{Host: c.host}}).Host != ""
 }
 

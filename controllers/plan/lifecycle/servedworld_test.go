@@ -16,7 +16,7 @@ import (
 // newServedWorld returns a world without HostRecords, whose hosts a baremetal-operator serves. Its Machines are of two tenants.
 func newServedWorld(seed uint64, machines, hosts int, g guards) *world {
 	w := newWorld(seed, machines, hosts, g)
-	w.served = &servedWorld{erase: v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseMetadata, AllowMetadataBetweenTenants: true}}
+	w.served = &servedWorld{erase: v1alpha1.ErasePolicy{OnRelease: v1alpha1.EraseMetadata, AllowMetadataBetweenTenants: true, AllowForgeableEraseBetweenTenants: true}}
 	if seed%5 == 4 {
 		w.served.erase.OnRelease = v1alpha1.EraseNone
 	}

@@ -72,23 +72,28 @@ func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
 		}, Detached, "detached"},
 		{"a host whose server is that of another host is passed over, whatever it reports", func(r *Request, f *HostFacts) {
 			r.Provider.Redfish, r.Provider.Metal3, f.Record = nil, &v1alpha1.Metal3Provider{}, nil
+			f.Host.Spec.BMC.Address = "redfish-virtualmedia+https://10.0.0.7/redfish/v1/Systems/1"
 			f.SameServer, f.Host.Status.PoweredOn = "BareMetalHost hall-2/b has the same BMC 10.0.0.7", true
 		}, SameServer, "hall-2/b has the same BMC"},
 		{"a host with other GPUs than promised is passed over", func(_ *Request, f *HostFacts) { f.Record.Status.Inventory = sevenGPUs }, HardwareDiffers, "has 7 H100-SXM5-80GB"},
 		{"a metal3 host whose labels say other GPUs is passed over", func(r *Request, f *HostFacts) {
 			r.Provider.Redfish, r.Provider.Metal3, f.Record = nil, &v1alpha1.Metal3Provider{}, nil
+			f.Host.Spec.BMC.Address = "redfish-virtualmedia+https://10.0.0.7/redfish/v1/Systems/1"
 			f.Host.Labels[v1alpha1.LabelGPUModel], f.Host.Labels[v1alpha1.LabelGPUCount] = "H100-SXM5-80GB", "7"
 		}, HardwareDiffers, "say 7 x H100-SXM5-80GB, and 8 H100-SXM5-80GB are promised"},
 		{"a metal3 host whose labels do not say how many GPUs it has is chosen", func(r *Request, f *HostFacts) {
 			r.Provider.Redfish, r.Provider.Metal3, f.Record = nil, &v1alpha1.Metal3Provider{}, nil
+			f.Host.Spec.BMC.Address = "redfish-virtualmedia+https://10.0.0.7/redfish/v1/Systems/1"
 			f.Host.Labels[v1alpha1.LabelGPUModel] = "H100-SXM5-80GB"
 		}, Chosen, ""},
 		{"a metal3 host that its operator only manages the power of is passed over", func(r *Request, f *HostFacts) {
 			r.Provider.Redfish, r.Provider.Metal3, f.Record = nil, &v1alpha1.Metal3Provider{}, nil
+			f.Host.Spec.BMC.Address = "redfish-virtualmedia+https://10.0.0.7/redfish/v1/Systems/1"
 			f.Host.Spec.ExternallyProvisioned, f.Host.Status.Provisioning.State = true, metal3.StateExternallyProvisioned
 		}, NotAvailable, "externally provisioned"},
 		{"a metal3 host that is to become one whose power alone is managed is passed over", func(r *Request, f *HostFacts) {
 			r.Provider.Redfish, r.Provider.Metal3, f.Record = nil, &v1alpha1.Metal3Provider{}, nil
+			f.Host.Spec.BMC.Address = "redfish-virtualmedia+https://10.0.0.7/redfish/v1/Systems/1"
 			f.Host.Spec.ExternallyProvisioned = true
 		}, InUse, "spec.externallyProvisioned"},
 		{"also where spec.hostName pins it", func(r *Request, f *HostFacts) { r.HostName, f.Record.Status.Inventory = "server-1", sevenGPUs }, HardwareDiffers, ""},
@@ -149,7 +154,7 @@ func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
 		}, ClusterUnknown, "cluster is not known"},
 		{"a metadata erase is not enough for another TenantCluster of that name", func(_ *Request, f *HostFacts) {
 			f.Record.Status.LastTenant, f.Record.Status.LastTenantUID = "research/research", "object-0"
-			f.Record.Status.Erased = &v1alpha1.EraseProof{Mode: v1alpha1.EraseMetadata}
+			f.Record.Status.Erased = &v1alpha1.EraseProof{Mode: v1alpha1.EraseMetadata, Channel: "VirtualMedia"}
 		}, ClusterUnknown, "only this erase since: Metadata"},
 		{"where the uid of the TenantCluster is not known, the host is passed over", func(r *Request, f *HostFacts) {
 			f.Record.Status.LastTenant, r.TenantUID = "research/research", ""
@@ -162,7 +167,7 @@ func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
 			f.Record.Status.LastTenant, f.Record.Status.LastTenantClusterUID = "other/other", "cluster-1"
 		}, OtherTenant, "other/other"},
 		{"another cluster's host is chosen after a full erase", func(_ *Request, f *HostFacts) {
-			f.Record.Status.LastTenant, f.Record.Status.LastTenantClusterUID, f.Record.Status.Erased = "research/research", "cluster-0", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull}
+			f.Record.Status.LastTenant, f.Record.Status.LastTenantClusterUID, f.Record.Status.Erased = "research/research", "cluster-0", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull, Channel: "VirtualMedia"}
 		}, Chosen, ""},
 		{"a metal3 host of the same tenant is chosen", func(r *Request, f *HostFacts) {
 			asMetal3(r, f)
@@ -187,30 +192,57 @@ func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
 		}, ClusterUnknown, ""},
 		{"another tenant's host without an erase is passed over", func(_ *Request, f *HostFacts) { f.Record.Status.LastTenant = "other/other" }, OtherTenant, "other/other"},
 		{"another tenant's host is chosen after a full erase", func(_ *Request, f *HostFacts) {
-			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull}
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull, Channel: "VirtualMedia"}
 		}, Chosen, ""},
 		// That such an erase may leave out a disk is seen with a real Ironic: test/conformance, "an erase leaves out a disk, and nobody can tell".
 		{"a full erase by Ironic, which has no evidence for each disk, is not enough between tenants", func(r *Request, f *HostFacts) {
-			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull}
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull, Channel: "VirtualMedia"}
 			r.Provider.Redfish, r.Provider.Ironic = nil, &v1alpha1.IronicProvider{}
 		}, OtherTenant, "had only this erase since: Metadata; no erase by Ironic is proven"},
 		{"a full erase by Ironic counts as Metadata, which the provider allows", func(r *Request, f *HostFacts) {
-			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull}
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull, Channel: "VirtualMedia"}
 			r.Provider.Redfish, r.Provider.Ironic, r.Provider.Erase = nil, &v1alpha1.IronicProvider{}, &v1alpha1.ErasePolicy{AllowMetadataBetweenTenants: true}
 		}, Chosen, ""},
-		{"a full erase proves nothing of what was installed after it", func(_ *Request, f *HostFacts) {
+		{"an erase that a neighbour can forge is not enough between tenants", func(_ *Request, f *HostFacts) {
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull, Channel: "Network"}
+		}, OtherTenant, "its erase since (Full) does not count: it was reported through the channel Network, which a neighbour on the provisioning network can use in the server's place: have spec.redfish.netboot.ways"},
+		{"an erase by a BMC whose certificate is not verified is not enough between tenants", func(_ *Request, f *HostFacts) {
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull, Channel: "UnverifiedBMC"}
+		}, OtherTenant, "channel UnverifiedBMC"},
+		{"an erase of which no channel was noted is not enough between tenants", func(_ *Request, f *HostFacts) {
 			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull}
+		}, OtherTenant, "of an earlier version"},
+		{"an erase through a channel that this version does not know is not enough between tenants", func(_ *Request, f *HostFacts) {
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull, Channel: "Quantum"}
+		}, OtherTenant, "channel Quantum"},
+		{"an erase that a neighbour can forge is enough for the same tenant", func(_ *Request, f *HostFacts) {
+			f.Record.Status.LastTenant, f.Record.Status.LastTenantClusterUID, f.Record.Status.Erased = "research/research", "cluster-1", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull, Channel: "Network"}
+		}, Chosen, ""},
+		{"an erase that a neighbour can forge is enough where the provider accepts that", func(r *Request, f *HostFacts) {
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull, Channel: "Network"}
+			r.Provider.Erase = &v1alpha1.ErasePolicy{AllowForgeableEraseBetweenTenants: true}
+		}, Chosen, ""},
+		{"that it may be forged does not make a metadata erase a full one", func(r *Request, f *HostFacts) {
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseMetadata, Channel: "Network"}
+			r.Provider.Erase = &v1alpha1.ErasePolicy{AllowForgeableEraseBetweenTenants: true}
+		}, OtherTenant, "had only this erase since: Metadata"},
+		{"an erase by Ironic after a boot over the network is not enough between tenants", func(r *Request, f *HostFacts) {
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull, Channel: "IronicNetwork"}
+			r.Provider.Redfish, r.Provider.Ironic, r.Provider.Erase = nil, &v1alpha1.IronicProvider{}, &v1alpha1.ErasePolicy{AllowMetadataBetweenTenants: true}
+		}, OtherTenant, "have Ironic boot its node by virtual media"},
+		{"a full erase proves nothing of what was installed after it", func(_ *Request, f *HostFacts) {
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull, Channel: "VirtualMedia"}
 			f.Record.Status.Installed = &v1alpha1.HostInstalled{}
 		}, OtherTenant, ""},
 		{"a metadata erase is not enough between tenants", func(_ *Request, f *HostFacts) {
-			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseMetadata}
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseMetadata, Channel: "VirtualMedia"}
 		}, OtherTenant, "ingot.dev/erase=Full"},
 		{"a metadata erase is not enough where the provider's policy does not allow it", func(r *Request, f *HostFacts) {
-			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseMetadata}
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseMetadata, Channel: "VirtualMedia"}
 			r.Provider.Erase = &v1alpha1.ErasePolicy{}
 		}, OtherTenant, ""},
 		{"a metadata erase is enough where the provider allows it", func(r *Request, f *HostFacts) {
-			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseMetadata}
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseMetadata, Channel: "VirtualMedia"}
 			r.Provider.Erase = &v1alpha1.ErasePolicy{AllowMetadataBetweenTenants: true}
 		}, Chosen, ""},
 		{"a metal3 host needs no record", func(r *Request, f *HostFacts) { asMetal3(r, f) }, Chosen, ""},
@@ -223,6 +255,18 @@ func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
 			f.Host.Annotations[AnnotationLastTenant], f.Host.Annotations[v1alpha1.AnnotationLastErase] = "other/other", "Metadata"
 			r.Provider.Erase = &v1alpha1.ErasePolicy{AllowMetadataBetweenTenants: true}
 		}, Chosen, ""},
+		{"a metal3 host whose agent boots over the network is passed over", func(r *Request, f *HostFacts) {
+			asMetal3(r, f)
+			f.Host.Annotations[AnnotationLastTenant], f.Host.Annotations[v1alpha1.AnnotationLastErase] = "other/other", "Metadata"
+			f.Host.Spec.BMC.Address = "redfish://10.0.0.7"
+			r.Provider.Erase = &v1alpha1.ErasePolicy{AllowMetadataBetweenTenants: true}
+		}, OtherTenant, "channel IronicNetwork, which a neighbour on the provisioning network can use in the server's place: use a BMC address of virtual media"},
+		{"a metal3 host whose BMC's certificate is not verified is passed over", func(r *Request, f *HostFacts) {
+			asMetal3(r, f)
+			f.Host.Annotations[AnnotationLastTenant], f.Host.Annotations[v1alpha1.AnnotationLastErase] = "other/other", "Metadata"
+			f.Host.Spec.BMC.DisableCertificateVerification = true
+			r.Provider.Erase = &v1alpha1.ErasePolicy{AllowMetadataBetweenTenants: true}
+		}, OtherTenant, "channel IronicNetwork"},
 		{"a metal3 host after a metadata clean is passed over where that is not allowed to be enough, and the field that allows it is named", func(r *Request, f *HostFacts) {
 			asMetal3(r, f)
 			f.Host.Annotations[AnnotationLastTenant], f.Host.Annotations[v1alpha1.AnnotationLastErase] = "other/other", "Metadata"
@@ -256,6 +300,7 @@ func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
 
 func asMetal3(r *Request, f *HostFacts) {
 	r.Provider.Redfish, r.Provider.Metal3, f.Record = nil, &v1alpha1.Metal3Provider{}, nil
+	f.Host.Spec.BMC.Address = "redfish-virtualmedia+https://10.0.0.7/redfish/v1/Systems/1"
 }
 
 func TestCompetingMachinesChooseDifferentHostsWhateverTheOrder(t *testing.T) {
@@ -355,8 +400,8 @@ func TestAPinnedHostThatDoesNotExistIsReported(t *testing.T) {
 func TestAHostIsFreeForEveryTenantWhateverTheNodeType(t *testing.T) {
 	claimed, dirty, erased := free("b"), free("c"), free("d")
 	claimed.Host.Spec.ConsumerRef = &corev1.ObjectReference{Kind: "Machine", Namespace: "team", Name: "one"}
-	dirty.Record.Status.LastTenant, dirty.Record.Status.Erased = "tenants/research", &v1alpha1.EraseProof{Mode: v1alpha1.EraseMetadata}
-	erased.Record.Status.LastTenant, erased.Record.Status.Erased = "tenants/research", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull}
+	dirty.Record.Status.LastTenant, dirty.Record.Status.Erased = "tenants/research", &v1alpha1.EraseProof{Mode: v1alpha1.EraseMetadata, Channel: "VirtualMedia"}
+	erased.Record.Status.LastTenant, erased.Record.Status.Erased = "tenants/research", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull, Channel: "VirtualMedia"}
 	for _, c := range []struct {
 		host   HostFacts
 		reason Reason

@@ -30,18 +30,18 @@ func (p *planner) isDown(m *Machine) bool {
 	switch {
 	case !p.guards.hasHost(m) || isRequested(m) || p.guards.isBroken(m) && p.guards.hasGrant(p, m):
 		return true
-	case m.Ready || p.mayServe(m):
+	case m.Ready || p.canBeAtWork(m):
 		return false
 	}
 	return slices.Contains(phasesWithoutNode, m.Phase)
 }
 
-// mayServe reports whether the Machine's node was at work, does not answer, and has no grant. It may be back in a moment, or be at work behind a switch that
+// canBeAtWork reports whether the Machine's node was at work, does not answer, and has no grant. It may be back in a moment, or be at work behind a switch that
 // failed: until it is Ready again, or is broken and has a grant, it is not moved.
 //
 // Without it: a rack of 18 servers goes dark, as many as the NodeType's budget is for. Each is unavailable already and costs the budget nothing, so that all 18
 // are drained and installed again within seconds.
-func (p *planner) mayServe(m *Machine) bool {
+func (p *planner) canBeAtWork(m *Machine) bool {
 	return p.guards.hasHost(m) && !m.Ready && !isRequested(m) && !p.guards.hasGrant(p, m)
 }
 

@@ -153,7 +153,7 @@ func compareKeys(a, b types.NamespacedName) int {
 
 // isCandidate reports whether the Machine is to be moved, is not in progress yet, and can be rolled now without taking what may be at work away unseen.
 func (p *planner) isCandidate(m *Machine) bool {
-	return !m.Deleting && (p.facts.Rollout.isOutdated(m) || p.canTakeTarget(m)) && p.guards.canRoll(m) && !p.inProgress[m.key()] && !p.mayServe(m)
+	return !m.Deleting && (p.facts.Rollout.isOutdated(m) || p.canTakeTarget(m)) && p.guards.canRoll(m) && !p.inProgress[m.key()] && !p.canBeAtWork(m)
 }
 
 // canTakeTarget reports whether the Machine has neither a host nor a desired revision, and would get the stable revision with its host. Once the
