@@ -130,3 +130,17 @@ type HostFinding struct {
 //
 // +kubebuilder:validation:Enum=VirtualMedia;PinnedHTTPS;VirtualMediaHTTP;PinnedHTTP;IronicVirtualMedia;UnverifiedBMC;IronicNetwork;Network
 type AgentChannel string
+
+// SilentBoots are boots in a row by one way in which no agent came up.
+type SilentBoots struct {
+	// way of the boots:
+	//   - Network: PXE or HTTP boot of the boot NIC.
+	//   - PinnedHTTP: UEFI HTTP boot of the URL that the BMC holds.
+	//   - VirtualMedia: a CD image that the BMC presents to the server.
+	//
+	// +required
+	Way BootWay `json:"way"`
+	// boots is their number. After the second one the next way of the NodeProvider is used.
+	// +required
+	Boots int32 `json:"boots"`
+}

@@ -271,20 +271,6 @@ type HostAttempt struct {
 	Message string `json:"message,omitempty"`
 }
 
-// SilentBoots are boots in a row by one way in which no agent came up.
-type SilentBoots struct {
-	// way of the boots:
-	//   - Network: PXE or HTTP boot of the boot NIC.
-	//   - PinnedHTTP: UEFI HTTP boot of the URL that the BMC holds.
-	//   - VirtualMedia: a CD image that the BMC presents to the server.
-	//
-	// +required
-	Way BootWay `json:"way"`
-	// boots is their number. After the second one the next way of the NodeProvider is used.
-	// +required
-	Boots int32 `json:"boots"`
-}
-
 // The limits of WantedAttempt.message and HostAttempt.message, and of HostRecordStatus.retrySeen, in bytes.
 const (
 	MaxAttemptMessage = 4096

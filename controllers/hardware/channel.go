@@ -66,13 +66,13 @@ var strengths = []strength{
 	{ChannelNetwork, nil},
 }
 
-// Holds reports whether what an agent reports through the channel is a proof against the adversary. A channel that is not known is none.
-func (c Channel) Holds(a Adversary) bool {
+// IsProofAgainst reports whether what an agent reports through the channel is a proof against the adversary. A channel that is not known is none.
+func (c Channel) IsProofAgainst(a Adversary) bool {
 	return slices.ContainsFunc(strengths, func(s strength) bool { return s.channel == c && slices.Contains(s.holds, a) })
 }
 
 // IsProof reports whether an erase that was reported through the channel lets a host go to another tenant: no neighbour can forge it.
-func (c Channel) IsProof() bool { return c.Holds(Neighbour) }
+func (c Channel) IsProof() bool { return c.IsProofAgainst(Neighbour) }
 
 // ChannelOf returns the channel of a boot whose agent speaks by HTTPS. isVerified says that the BMC's certificate is verified, and isEncrypted that the firmware
 // loads the agent by HTTPS.
@@ -123,7 +123,7 @@ func ChannelTable() string {
 	for _, s := range strengths {
 		out.WriteString("| " + string(s.channel) + " |")
 		for _, a := range adversaries {
-			if s.channel.Holds(a) {
+			if s.channel.IsProofAgainst(a) {
 				out.WriteString(" holds |")
 			} else {
 				out.WriteString(" not held |")

@@ -41,8 +41,8 @@ func TestNoChannelIsAProofAgainstEverybody(t *testing.T) {
 		ChannelUnverifiedBMC: false, ChannelIronicNetwork: false, ChannelNetwork: false, "": false, "Quantum": false,
 	}
 	for c, want := range isProof {
-		if c.IsProof() != want || c.Holds(FormerSystem) {
-			t.Errorf("%q: proof %t, against what was installed %t", c, c.IsProof(), c.Holds(FormerSystem))
+		if c.IsProof() != want || c.IsProofAgainst(FormerSystem) {
+			t.Errorf("%q: proof %t, against what was installed %t", c, c.IsProof(), c.IsProofAgainst(FormerSystem))
 		}
 	}
 	if rows := strings.Count(ChannelTable(), "\n") - 2; rows != len(isProof)-2 {

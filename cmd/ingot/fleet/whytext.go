@@ -101,9 +101,13 @@ func (d Diagnosis) writeAttempt(b *strings.Builder) {
 	if d.Host != nil && a.Outcome == v1alpha1.AttemptFailed && d.provider.Name != providerkind.Ironic.Name {
 		fmt.Fprintf(b, "  log        ingot why --log %s/%s\n", d.Host.Namespace, d.Host.Name)
 	}
-	if d.Progress == nil {
-		return
+	if d.Progress != nil {
+		d.writeEvidence(b)
 	}
+}
+
+// writeEvidence says through what channel the agent reports, and what it has done to each disk.
+func (d Diagnosis) writeEvidence(b *strings.Builder) {
 	if c := hardware.Channel(d.Progress.Channel); c != "" {
 		strength := "no neighbour can report in the server's place"
 		if !c.IsProof() {
