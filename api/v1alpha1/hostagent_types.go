@@ -118,16 +118,7 @@ type HostFinding struct {
 	At metav1.MicroTime `json:"at"`
 }
 
-// AgentChannel is how an agent was booted on a server and how it spoke. README.md says against whom what it reports is a proof:
-//   - VirtualMedia: a CD image for the boot, inserted by a BMC whose certificate was verified; the agent spoke by HTTPS.
-//   - PinnedHTTPS: a URL for the boot, pinned by a BMC whose certificate was verified; firmware and agent spoke by HTTPS.
-//   - VirtualMediaHTTP: VirtualMedia with an agent that spoke by HTTP.
-//   - PinnedHTTP: PinnedHTTPS with firmware or an agent that spoke by HTTP.
-//   - IronicVirtualMedia: a CD image with the token of Ironic's agent, inserted by a BMC whose certificate Ironic verifies.
-//   - UnverifiedBMC: one of those by a BMC whose certificate was not verified.
-//   - IronicNetwork: Ironic's agent after a boot over the network.
-//   - Network: PXE or HTTP boot for whoever has the MAC address.
-//
+// AgentChannel is how an agent was booted on a server and how it spoke. Against whom what it reports is a proof is in .github/SECURITY.md.
 // +kubebuilder:validation:Enum=VirtualMedia;PinnedHTTPS;VirtualMediaHTTP;PinnedHTTP;IronicVirtualMedia;UnverifiedBMC;IronicNetwork;Network
 type AgentChannel string
 

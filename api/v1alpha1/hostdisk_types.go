@@ -144,7 +144,16 @@ type EraseProof struct {
 	// at what time it was complete and the power-off confirmed.
 	// +required
 	At metav1.MicroTime `json:"at"`
-	// channel is how the agent that reports the erase was booted and how it spoke; absent: it is not known, as after an erase by an earlier version.
+	// channel is how the agent that reports the erase was booted and how it spoke; absent: it is not known, as after an erase by an earlier version:
+	//   - VirtualMedia: a CD image for the boot, inserted by a BMC whose certificate was verified; the agent spoke by HTTPS.
+	//   - PinnedHTTPS: a URL for the boot, pinned by a BMC whose certificate was verified; firmware and agent spoke by HTTPS.
+	//   - VirtualMediaHTTP: VirtualMedia with an agent that spoke by HTTP.
+	//   - PinnedHTTP: PinnedHTTPS with firmware or an agent that spoke by HTTP.
+	//   - IronicVirtualMedia: a CD image with the token of Ironic's agent, inserted by a BMC whose certificate Ironic verifies.
+	//   - UnverifiedBMC: one of those by a BMC whose certificate was not verified.
+	//   - IronicNetwork: Ironic's agent after a boot over the network.
+	//   - Network: PXE or HTTP boot for whoever has the MAC address.
+	//
 	// +optional
 	Channel AgentChannel `json:"channel,omitempty"`
 	// tenant whose data was erased.

@@ -219,7 +219,16 @@ type HostAttempt struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	BootWay string `json:"bootWay,omitempty"`
-	// channel is how the agent of the current boot is reached; absent where no server was booted.
+	// channel is how the agent of the current boot is reached; absent where no server was booted:
+	//   - VirtualMedia: a CD image for the boot, inserted by a BMC whose certificate was verified; the agent spoke by HTTPS.
+	//   - PinnedHTTPS: a URL for the boot, pinned by a BMC whose certificate was verified; firmware and agent spoke by HTTPS.
+	//   - VirtualMediaHTTP: VirtualMedia with an agent that spoke by HTTP.
+	//   - PinnedHTTP: PinnedHTTPS with firmware or an agent that spoke by HTTP.
+	//   - IronicVirtualMedia: a CD image with the token of Ironic's agent, inserted by a BMC whose certificate Ironic verifies.
+	//   - UnverifiedBMC: one of those by a BMC whose certificate was not verified.
+	//   - IronicNetwork: Ironic's agent after a boot over the network.
+	//   - Network: PXE or HTTP boot for whoever has the MAC address.
+	//
 	// +optional
 	Channel AgentChannel `json:"channel,omitempty"`
 	// imageBoots is how many of boots were with an image of the host's own.

@@ -270,6 +270,7 @@ func (s MachineStatus) Installed() RenderedRevision {
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=mach,categories=ingot
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63 && !self.metadata.name.contains('.')",message="metadata.name must be at most 63 characters without dots: the Node and its host name are named after the Machine"
+// +kubebuilder:validation:XValidation:rule="!(self.metadata.name in ['localhost', 'ip6-localhost', 'ip6-loopback', 'kubernetes'])",message="metadata.name must not be a name of the system: a node of that name would get a certificate for it"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.hostRef) || (has(self.spec.hostName) == has(oldSelf.spec.hostName) && (!has(self.spec.hostName) || self.spec.hostName == oldSelf.spec.hostName))",message="spec.hostName cannot change once a host is claimed: delete the Machine and create another"
 // +kubebuilder:printcolumn:name="NodeType",type=string,JSONPath=".spec.nodeTypeRef.name"
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=".status.phase"

@@ -261,6 +261,8 @@ func ruleCases() []ruleCase {
 
 		{rule: "Machine : metadata.name must be at most 63 characters without dots: the Node and its host name are named after the Machine",
 			bad: "{metadata: {name: a.b}}", good: "{metadata: {name: a-b}}"},
+		{rule: "Machine : metadata.name must not be a name of the system: a node of that name would get a certificate for it",
+			bad: "{metadata: {name: kubernetes}}", good: "{metadata: {name: kubernetes-0}}"},
 		{rule: "Machine : spec.hostName cannot change once a host is claimed: delete the Machine and create another",
 			old:  "{spec: {hostName: server-1}, status: {hostRef: {namespace: metal, name: server-1}}}",
 			bad:  "{spec: {hostName: server-2}, status: {hostRef: {namespace: metal, name: server-1}}}",

@@ -129,7 +129,7 @@ type rig struct {
 	elsewhere string
 	// timeouts are the controller's.
 	timeouts plan.Timeouts
-	// ways are how the NodeProvider has servers boot; nil: as by default.
+	// ways are how the NodeProvider has servers boot; nil: by the network.
 	ways []v1alpha1.BootWay
 	// ironic is that of the NodeProvider; nil: it is a redfish one.
 	ironic *v1alpha1.IronicProvider
@@ -204,6 +204,9 @@ func newRigWith(t *testing.T, servers, dataDisks int, change func(*rig)) *rig {
 
 // provide makes the namespace the provider's.
 func (r *rig) provide() {
+	if len(r.ways) == 0 {
+		r.ways = []v1alpha1.BootWay{v1alpha1.BootWayNetwork}
+	}
 	spec := v1alpha1.NodeProviderSpec{HostNamespace: r.namespace, Ironic: r.ironic}
 	if r.ironic == nil {
 		spec.Redfish = &v1alpha1.RedfishProvider{

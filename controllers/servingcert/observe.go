@@ -34,7 +34,7 @@ func (r *Reconciler) observe(ctx context.Context, m *v1alpha1.Machine) (observat
 	if err != nil || !access.ServingRequests.Watched {
 		return observation{}, nil //nolint:nilerr // the TenantCluster says why, and this Machine is reconciled again when the requests have been read
 	}
-	obs := observation{access: access, machine: servingcert.Machine{Node: m.Name}}
+	obs := observation{access: access, machine: servingcert.Machine{Node: m.Name, Server: access.Server}}
 	var list certificatesv1.CertificateSigningRequestList
 	if err := access.Cache.List(ctx, &list, client.MatchingFields{tenantaccess.UsernameField: servingcert.UserPrefix + m.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return observation{}, fmt.Errorf("list CertificateSigningRequests: %w", err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,7 +41,7 @@ func (r Request) problem(m Machine) string {
 	if err != nil {
 		return "expected a PKCS#10 request of a kubelet: " + err.Error()
 	}
-	return firstNonEmpty(subjectProblem(parsed, m.Node), namesProblem(parsed, m.Node), addressProblem(parsed, m))
+	return firstNonEmpty(subjectProblem(parsed, m.Node), namesProblem(parsed, m.Node), systemProblem(m), addressProblem(parsed, m))
 }
 
 // parse returns the PKCS#10 request, which its maker has signed with the key that the certificate is for.
@@ -90,6 +91,22 @@ func namesProblem(parsed *x509.CertificateRequest, node string) string {
 		if name != node {
 			return fmt.Sprintf("expected no DNS name but %s, seen %s", node, quoted(parsed.DNSNames))
 		}
+	}
+	return ""
+}
+
+// systemNames are names by which programs on a node, or in a pod, reach something else than that node.
+var systemNames = []string{"localhost", "ip6-localhost", "ip6-loopback", "kubernetes"}
+
+// systemProblem returns why the node's name is not one that a kubelet serves by. Without it: a Machine is called as the API server is, and whoever has its node gets
+// a certificate by which it answers in that server's place.
+func systemProblem(m Machine) string {
+	host := ""
+	if server, err := url.Parse(m.Server); err == nil {
+		host, _, _ = strings.Cut(strings.ToLower(server.Hostname()), ".")
+	}
+	if slices.Contains(systemNames, m.Node) || m.Node == host {
+		return fmt.Sprintf("expected a name of the node alone, seen %s, which is one of the cluster's API server or of every machine: give the Machine another name", quote(m.Node))
 	}
 	return ""
 }

@@ -63,6 +63,8 @@ func RequestOf(o *certificatesv1.CertificateSigningRequest) Request {
 type Machine struct {
 	// Node is the name of its Node.
 	Node string
+	// Server is the URL by which Ingot reaches the cluster's API server.
+	Server string
 	// HasNode is true while a Node is bound to the Machine and its server runs it.
 	HasNode bool
 	// Addresses of its host.

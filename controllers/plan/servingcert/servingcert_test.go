@@ -115,6 +115,8 @@ func TestARequestThatBreaksOneRuleIsLeft(t *testing.T) {
 		"the usage of a client":         {func(r *Request, _ *pkcs10, _ *Machine) { r.Usages = append(r.Usages, certificatesv1.UsageClientAuth) }, `"client auth"`},
 		"a usage is missing":            {func(r *Request, _ *pkcs10, _ *Machine) { r.Usages = r.Usages[:1] }, `seen "server auth"`},
 		"a usage too many":              {func(r *Request, _ *pkcs10, _ *Machine) { r.Usages = append(r.Usages, r.Usages[0]) }, "expected the usages"},
+		"the API server's name":         {func(_ *Request, _ *pkcs10, m *Machine) { m.Server = "https://gpu-0:6443" }, `seen "gpu-0", which is one of the cluster's API server`},
+		"the API server's first name":   {func(_ *Request, _ *pkcs10, m *Machine) { m.Server = "https://GPU-0.example.com" }, "give the Machine another name"},
 		"a usage is there twice":        {func(r *Request, _ *pkcs10, _ *Machine) { r.Usages[0] = r.Usages[1] }, "expected the usages"},
 	} {
 		t.Run(name, func(t *testing.T) {
