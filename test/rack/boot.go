@@ -3,7 +3,10 @@ package rack
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"regexp"
 	"strings"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
@@ -23,6 +26,11 @@ func (s *Server) boot(ctx context.Context) outcome {
 	}
 	source := s.bmc.TakeBoot()
 	s.log.Info("booting", "override", string(source))
+	if image := s.imageOf(source); image != "" {
+		if next := s.bootFromImage(ctx, image); next != outcomeNextDevice {
+			return next
+		}
+	}
 	if source == hardware.BootNetwork || source == "" && networkFirst {
 		if next := s.bootFromNetwork(ctx); next != outcomeNextDevice {
 			return next
@@ -67,6 +75,58 @@ func (s *Server) bootFromNetwork(ctx context.Context) outcome {
 	default:
 		return outcomeNextDevice
 	}
+}
+
+// imageOf returns the URL of the image that the server's own boot loads: a CD that its BMC presents, or a program at a URL that it pins; "": none.
+func (s *Server) imageOf(source hardware.BootSource) string {
+	switch source {
+	case hardware.BootMedia:
+		return s.bmc.BootedMedia()
+	case hardware.BootPinned:
+		return s.bmc.BootedURI()
+	}
+	return ""
+}
+
+// bootFromImage boots the agent whose command line the image has. Kernel and initrd in it are not run: the agent is that of this process.
+func (s *Server) bootFromImage(ctx context.Context, url string) outcome {
+	line, err := s.readCommandLine(ctx, url)
+	if ctx.Err() != nil {
+		return outcomePowerOff
+	}
+	if err != nil {
+		s.log.Warn("the image does not boot", "error", err)
+		s.setActivity("the image does not boot: %v", err)
+		return outcomeNextDevice
+	}
+	if s.step(ctx, StepInitrd) != nil {
+		return outcomePowerOff
+	}
+	return s.runAgent(ctx, strings.Fields(line))
+}
+
+// commandLinePattern finds the command line of the agent's kernel in an image.
+var commandLinePattern = regexp.MustCompile(cmdline.ArgURL + `=[ -~]+`)
+
+func (s *Server) readCommandLine(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := s.rack.transport.RoundTrip(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	image, err := io.ReadAll(response.Body)
+	if err != nil {
+		return "", err
+	}
+	line := commandLinePattern.Find(image)
+	if response.StatusCode != http.StatusOK || line == nil {
+		return "", fmt.Errorf("status %s, and no %s in %d bytes", response.Status, cmdline.ArgURL, len(image))
+	}
+	return string(line), nil
 }
 
 // bootDocumentURL returns the URL that DHCP gives to the server.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot/bounded"
 )
 
 // bootServer serves the boot service as a part of the manager, in every replica.
@@ -35,6 +36,14 @@ type bootServer struct {
 // shutdownGrace is the time for requests to end when the manager stops.
 const shutdownGrace = 5 * time.Second
 
+// maxHeader is how many bytes the header of a request has: a token and a key have less than one kilobyte.
+const maxHeader = 16 << 10
+
+// bounded returns the listener with the limits of the boot service. Each of its listeners has them.
+func (s *bootServer) bounded(listener net.Listener) net.Listener {
+	return bounded.New(listener, bounded.Default(), time.Now, s.log)
+}
+
 // Start serves until the context ends.
 func (s *bootServer) Start(ctx context.Context) error {
 	if !s.isServed() {
@@ -45,8 +54,8 @@ func (s *bootServer) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("boot service: %w: set boot.address to a free address", err)
 	}
-	listeners := []net.Listener{listener}
-	if secure, err := s.tls.listener(ctx); err != nil {
+	listeners := []net.Listener{s.bounded(listener)}
+	if secure, err := s.tls.listener(ctx, s.bounded); err != nil {
 		return errors.Join(err, listener.Close())
 	} else if secure != nil {
 		listeners = append(listeners, secure)
@@ -55,7 +64,7 @@ func (s *bootServer) Start(ctx context.Context) error {
 		s.log.Warn("Servers cannot boot the agent", "err", err)
 	}
 	server := &http.Server{
-		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // connections that servers reset are of no interest
 	}
 	stopped := make(chan error, 1)

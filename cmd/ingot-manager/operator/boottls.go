@@ -43,8 +43,8 @@ func certificateSecret(s settings.Settings) client.ObjectKey {
 // pins returns the pins for command lines.
 func (b bootTLS) pins(ctx context.Context) ([]string, error) { return b.source.Pins(ctx) }
 
-// listener returns the listener of HTTPS; nil where there is none.
-func (b bootTLS) listener(ctx context.Context) (net.Listener, error) {
+// listener returns the listener of HTTPS, of connections within the limits of bounded; nil where there is none.
+func (b bootTLS) listener(ctx context.Context, bounded func(net.Listener) net.Listener) (net.Listener, error) {
 	if b.source == nil {
 		return nil, nil
 	}
@@ -52,7 +52,7 @@ func (b bootTLS) listener(ctx context.Context) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("boot service: %w: set boot.tls.address to a free address", err)
 	}
-	return tls.NewListener(listener, bootTLSConfig(b.source.GetCertificate)), nil
+	return tls.NewListener(bounded(listener), bootTLSConfig(b.source.GetCertificate)), nil
 }
 
 // bootTLSConfig is for agents and for firmware that boots by HTTPS, which may know TLS 1.2 alone, and no elliptic curves: OVMF 2022.11 offers DHE, which Go

@@ -1,0 +1,201 @@
+package bounded
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// Limits of a listener. All are required.
+type Limits struct {
+	// Connections is how many there are at a time, and PerSource how many from one address; an IPv6 network of 64 bits is one.
+	Connections, PerSource int
+	// Chunk is how many bytes a client must take within Progress. The time in which nothing is sent to it does not count.
+	Chunk    int64
+	Progress time.Duration
+}
+
+// Default returns the limits of the boot service. A BMC that reads a medium at 10 KB a second is served; two thousand connections with their buffers have about
+// 100 MiB.
+func Default() Limits {
+	return Limits{Connections: 2048, PerSource: 512, Chunk: 256 << 10, Progress: 30 * time.Second}
+}
+
+// Listener is a net.Listener within limits. It is safe for concurrent use.
+type Listener struct {
+	net.Listener
+	limits Limits
+	clock  func() time.Time
+	log    *slog.Logger
+
+	mu    sync.Mutex
+	total int
+	open  map[netip.Prefix]int
+	// refused is how many were refused since the last line in the log, which was written at loggedAt.
+	refused  int
+	loggedAt time.Time
+}
+
+// New returns the listener within the limits. What is refused is logged once a minute.
+func New(listener net.Listener, limits Limits, clock func() time.Time, log *slog.Logger) *Listener {
+	return &Listener{Listener: listener, limits: limits, clock: clock, log: log, open: map[netip.Prefix]int{}}
+}
+
+// Accept implements net.Listener. A connection for which there is no room is closed.
+func (l *Listener) Accept() (net.Conn, error) {
+	for {
+		accepted, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		source := sourceOf(accepted.RemoteAddr())
+		if l.take(source) {
+			return &conn{Conn: accepted, listener: l, source: source}, nil
+		}
+		if tcp, isTCP := accepted.(*net.TCPConn); isTCP {
+			_ = tcp.SetLinger(0) // the client hears of it at once, and nothing is left here
+		}
+		_ = accepted.Close() // nobody is told of its failure: the client has nothing
+	}
+}
+
+// take takes a place for a connection of the source.
+func (l *Listener) take(source netip.Prefix) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.total < l.limits.Connections && l.open[source] < l.limits.PerSource {
+		l.total++
+		l.open[source]++
+		return true
+	}
+	l.refused++
+	if now := l.clock(); l.loggedAt.IsZero() || now.Sub(l.loggedAt) >= time.Minute || now.Before(l.loggedAt) {
+		l.log.Warn("connections are refused, because there are too many", "from", source.Addr().String(), "fromThere", l.open[source], "mostFromOne", l.limits.PerSource, "inAll", l.total,
+			"most", l.limits.Connections, "refused", l.refused)
+		l.loggedAt, l.refused = now, 0
+	}
+	return false
+}
+
+// leave gives the place back.
+func (l *Listener) leave(source netip.Prefix) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.total--
+	if l.open[source]--; l.open[source] == 0 {
+		delete(l.open, source)
+	}
+}
+
+// sourceOf returns the address, or the network of 64 bits that an IPv6 address is in; the zero value for what is neither.
+func sourceOf(address net.Addr) netip.Prefix {
+	parsed, err := netip.ParseAddrPort(address.String())
+	if err != nil {
+		return netip.Prefix{}
+	}
+	ip, bits := parsed.Addr().Unmap().WithZone(""), 32
+	if ip.Is6() {
+		bits = 64
+	}
+	prefix, err := ip.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	return prefix
+}
+
+// conn is a connection that ends when its client takes nothing.
+type conn struct {
+	net.Conn
+	listener *Listener
+	source   netip.Prefix
+	closed   sync.Once
+
+	mu sync.Mutex
+	// left is how much of the chunk is not taken yet; 0: none has begun.
+	left int64
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	c.closed.Do(func() { c.listener.leave(c.source) })
+	return c.Conn.Close()
+}
+
+// Read implements net.Conn. What the client sends begins another answer.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left = 0
+	return n, err
+}
+
+// begin returns how much may be sent by the deadline that the connection has, and begins a chunk where none has begun.
+func (c *conn) begin() (int64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left > 0 {
+		return c.left, nil
+	}
+	c.left = c.listener.limits.Chunk
+	return c.left, c.Conn.SetWriteDeadline(time.Now().Add(c.listener.limits.Progress))
+}
+
+func (c *conn) took(n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left = max(c.left-n, 0)
+}
+
+// Write implements net.Conn.
+func (c *conn) Write(p []byte) (written int, err error) {
+	for len(p) > 0 {
+		left, err := c.begin()
+		if err != nil {
+			return written, err
+		}
+		n, err := c.Conn.Write(p[:min(left, int64(len(p)))])
+		c.took(int64(n))
+		written, p = written+n, p[n:]
+		if err != nil {
+			return written, err
+		}
+	}
+	return written, nil
+}
+
+// errNoCopy is the failure of a connection that copies nothing by itself.
+var errNoCopy = errors.New("the connection is none of TCP")
+
+// ReadFrom implements io.ReaderFrom, so that the kernel copies a file to the connection (sendfile(2)).
+func (c *conn) ReadFrom(from io.Reader) (written int64, err error) {
+	to, canCopy := c.Conn.(io.ReaderFrom)
+	if !canCopy {
+		return 0, errNoCopy
+	}
+	for {
+		left, err := c.begin()
+		if err != nil {
+			return written, err
+		}
+		part := &io.LimitedReader{R: from, N: left}
+		if known, isLimited := from.(*io.LimitedReader); isLimited {
+			// The kernel copies from a file in one LimitedReader, and not in two.
+			part.R, part.N = known.R, min(left, known.N)
+		}
+		n, err := to.ReadFrom(part)
+		c.took(n)
+		written += n
+		if known, isLimited := from.(*io.LimitedReader); isLimited {
+			known.N -= n
+		}
+		if err != nil || n < left {
+			return written, err
+		}
+	}
+}
