@@ -3,9 +3,13 @@
 #
 # Ironic reads before it writes in one transaction. SQLite refuses such a write at once, whatever the timeout, when somebody else has written
 # or waits to write meanwhile, and Ironic fails what it was doing. So it is stopped between two transactions: the lock is had at once, or the process goes on.
-import os, signal, sqlite3, sys, time
+#
+# One at a time: the end of another one would have the process go on that this one waits to see stopped.
+import fcntl, os, signal, sqlite3, sys, time
 
 database, process, statement, values = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4:]
+turn = open(database + ".turn", "w")
+fcntl.flock(turn, fcntl.LOCK_EX)
 connection = sqlite3.connect(database, timeout=0, isolation_level=None)
 
 
