@@ -79,7 +79,7 @@ func (s *restoreCase) settle(t *testing.T) {
 	if err := s.env.ManagementClient.List(t.Context(), &providers); err != nil || len(providers.Items) == 0 {
 		t.Fatalf("%d NodeProviders, %v", len(providers.Items), err)
 	}
-	patch := []byte(`{"spec":{"erase":{"allowMetadataBetweenTenants":true}}}`)
+	patch := []byte(`{"spec":{"erase":{"allowMetadataBetweenTenants":true,"allowForgeableEraseBetweenTenants":true}}}`)
 	for i := range providers.Items {
 		if err := s.env.ManagementClient.Patch(t.Context(), &providers.Items[i], client.RawPatch(types.MergePatchType, patch)); err != nil {
 			t.Fatal(err)
