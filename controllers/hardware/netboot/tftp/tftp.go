@@ -18,7 +18,7 @@ import (
 const (
 	// packetTimeout and retries bound how long a client that is gone is waited for.
 	packetTimeout = 2 * time.Second
-	retries       = 5
+	retries       = 3
 	// maxBlock keeps a packet within one Ethernet frame: firmware seldom puts fragments together.
 	maxBlock = 1468
 )
