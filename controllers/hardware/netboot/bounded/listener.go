@@ -53,7 +53,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		source := sourceOf(accepted.RemoteAddr())
-		if l.take(source) {
+		if l.hasRoomFor(source) {
 			return &conn{Conn: accepted, listener: l, source: source}, nil
 		}
 		if tcp, isTCP := accepted.(*net.TCPConn); isTCP {
@@ -63,8 +63,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// take takes a place for a connection of the source.
-func (l *Listener) take(source netip.Prefix) bool {
+// hasRoomFor reports whether there is a place for a connection of the source, and takes it.
+func (l *Listener) hasRoomFor(source netip.Prefix) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.total < l.limits.Connections && l.open[source] < l.limits.PerSource {
