@@ -23,46 +23,41 @@ func CheckYAML(text []byte, b Bounds) error {
 	if err := checkBytes(int64(len(text)), b); err != nil {
 		return err
 	}
-	documents, err := parseYAML(text)
+	document, err := parseYAML(text)
 	if err != nil {
 		return err
 	}
-	if len(documents) > 1 {
-		return ErrDocuments
-	}
 	x := expansion{bounds: b, sizes: map[*yaml.Node]size{}}
-	var all size
-	for _, document := range documents {
-		s, err := x.measure(document)
-		if err != nil {
-			return err
-		}
-		if all, err = x.add(all, s); err != nil {
-			return err
-		}
+	s, err := x.measure(document)
+	if err != nil {
+		return err
 	}
-	return nil
+	_, err = x.add(size{}, s)
+	return err
 }
 
-// parseYAML returns the documents of a text. Aliases are not expanded.
-func parseYAML(text []byte) (documents []*yaml.Node, err error) {
+// parseYAML returns the document of a text, which is empty where the text has none, and ErrDocuments where it has several. Aliases are not expanded.
+func parseYAML(text []byte) (document *yaml.Node, err error) {
 	defer func() {
 		// The parser has panicked on malformed text before.
 		if caught := recover(); caught != nil {
-			documents, err = nil, fmt.Errorf("no YAML: %v", caught)
+			document, err = nil, fmt.Errorf("no YAML: %v", caught)
 		}
 	}()
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	for {
-		var document yaml.Node
-		switch err := decoder.Decode(&document); {
-		case errors.Is(err, io.EOF):
-			return documents, nil
-		case err != nil:
-			return nil, err
-		}
-		documents = append(documents, &document)
+	document = &yaml.Node{}
+	if err := decoder.Decode(document); errors.Is(err, io.EOF) {
+		return document, nil
+	} else if err != nil {
+		return nil, err
 	}
+	switch err := decoder.Decode(&yaml.Node{}); {
+	case errors.Is(err, io.EOF):
+		return document, nil
+	case err != nil:
+		return nil, err
+	}
+	return nil, ErrDocuments
 }
 
 // size is what a value expands to.

@@ -2,7 +2,6 @@ package v1alpha1
 
 import (
 	"slices"
-
 	"time"
 
 	corev1 "k8s.io/api/core/v1"

@@ -75,10 +75,11 @@ func (i *Installer) attemptOf(n node, host hardware.Host) *hardware.AttemptStatu
 		return nil
 	}
 	status := statusOf(n)
-	if status != nil {
-		status.Channel = hardware.ChannelOfIronic(n.bootInterface, host.BMC.Address != "" && !host.BMC.InsecureSkipVerify)
+	if status == nil {
+		return nil
 	}
-	if status != nil && status.State == hardware.AttemptRunning && isAtRest(n.state) {
+	status.Channel = hardware.ChannelOfIronic(n.bootInterface, host.BMC.Address != "" && !host.BMC.InsecureSkipVerify)
+	if status.State == hardware.AttemptRunning && isAtRest(n.state) {
 		status.IsRefusedByLimit = status.IsRefusedByLimit || i.refused.hasHost(host.UID)
 	}
 	return status

@@ -272,8 +272,8 @@ type Session struct {
 	Disks *hardware.KnownDisks
 }
 
-// By returns the session with all its times as present returns them. Deadlines stay as long after what they count from as they are.
-func (s Session) By(present func(time.Time) time.Time) Session {
+// WithTimes returns the session with all its times as present returns them. Deadlines stay as long after what they count from as they are.
+func (s Session) WithTimes(present func(time.Time) time.Time) Session {
 	s.Deadline = s.Deadline.Add(present(s.Since).Sub(s.Since))
 	if !s.StepDeadline.IsZero() {
 		s.StepDeadline = s.StepDeadline.Add(present(s.StepAt).Sub(s.StepAt))

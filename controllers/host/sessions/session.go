@@ -23,7 +23,7 @@ import (
 func (s *Store) session(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Session {
 	out := storedSession(host, record)
 	if s.Clock != nil {
-		out = out.By(serverclock.Of(s.Clock).Present)
+		out = out.WithTimes(serverclock.Of(s.Clock).Present)
 	}
 	return out
 }

@@ -47,12 +47,14 @@ func checkLastTenant(r Request, f HostFacts) Evaluation {
 
 // forgeryText says why an erase does not count that a neighbour can forge, and what makes one count.
 func forgeryText(r Request, host *metal3.BareMetalHost, done v1alpha1.EraseMode, channel hardware.Channel) string {
-	how := "have spec.redfish.netboot.ways of the NodeProvider begin with VirtualMedia or PinnedHTTP, by BMCs whose certificates are verified, and then " + eraseAdvice(r, host, v1alpha1.EraseNone)
+	how := ""
 	switch {
 	case !hasRecords(r):
 		how = "use a BMC address of virtual media with a certificate that is verified (redfish-virtualmedia+https), or " + eraseAdvice(r, host, v1alpha1.EraseNone)
 	case r.Provider.Ironic != nil:
 		how = "have Ironic boot its node by virtual media (boot_interface), by a BMC whose certificate is verified, and then annotate it " + v1alpha1.AnnotationErase + "=Full"
+	default:
+		how = "have spec.redfish.netboot.ways of the NodeProvider begin with VirtualMedia or PinnedHTTP, by BMCs whose certificates are verified, and then " + eraseAdvice(r, host, v1alpha1.EraseNone)
 	}
 	return fmt.Sprintf("its erase since (%s) does not count: it was reported through the channel %s, which a neighbour on the provisioning network can use in the server's place: %s; "+
 		"or accept that risk with spec.erase.allowForgeableEraseBetweenTenants of the NodeProvider", done, cmp.Or(string(channel), "of an earlier version, which noted none"), how)

@@ -1,9 +1,9 @@
 package bounded
 
 import (
-	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/netip"
 	"sync"
@@ -169,31 +169,21 @@ func (c *conn) Write(p []byte) (written int, err error) {
 	return written, nil
 }
 
-// errNoCopy is the failure of a connection that copies nothing by itself.
-var errNoCopy = errors.New("the connection is none of TCP")
-
 // ReadFrom implements io.ReaderFrom, so that the kernel copies a file to the connection (sendfile(2)).
 func (c *conn) ReadFrom(from io.Reader) (written int64, err error) {
-	to, canCopy := c.Conn.(io.ReaderFrom)
-	if !canCopy {
-		return 0, errNoCopy
+	// The kernel copies from a file in one LimitedReader, and not in two.
+	whole, isLimited := from.(*io.LimitedReader)
+	if !isLimited {
+		whole = &io.LimitedReader{R: from, N: math.MaxInt64}
 	}
 	for {
 		left, err := c.begin()
 		if err != nil {
 			return written, err
 		}
-		part := &io.LimitedReader{R: from, N: left}
-		if known, isLimited := from.(*io.LimitedReader); isLimited {
-			// The kernel copies from a file in one LimitedReader, and not in two.
-			part.R, part.N = known.R, min(left, known.N)
-		}
-		n, err := to.ReadFrom(part)
+		n, err := io.Copy(c.Conn, &io.LimitedReader{R: whole.R, N: min(left, whole.N)})
 		c.took(n)
-		written += n
-		if known, isLimited := from.(*io.LimitedReader); isLimited {
-			known.N -= n
-		}
+		written, whole.N = written+n, whole.N-n
 		if err != nil || n < left {
 			return written, err
 		}
