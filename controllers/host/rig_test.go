@@ -370,7 +370,7 @@ func (r *rig) get(s named) (*metal3.BareMetalHost, *v1alpha1.HostRecord, error) 
 // await waits until the check holds.
 func (r *rig) await(s named, what string, check func(*metal3.BareMetalHost, *v1alpha1.HostRecord) bool) (*metal3.BareMetalHost, *v1alpha1.HostRecord) {
 	r.t.Helper()
-	deadline := time.Now().Add(25 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		h, record, err := r.get(s)
 		if err != nil {
@@ -456,7 +456,7 @@ func (r *rig) unassign(s *rack.Server) {
 // eventually waits until the check holds.
 func eventually(t *testing.T, what string, check func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for !check() {
 		if time.Now().After(deadline) {
 			t.Fatalf("not in time: %s", what)

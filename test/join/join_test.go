@@ -117,14 +117,17 @@ func settings(t *testing.T, port int) []byte {
 	return text
 }
 
+// freePort returns a port that no client of another test gets before the node listens on it.
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for port := 20000 + os.Getpid()%10000; port < 32768; port++ {
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			_ = l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	t.Fatal("no port below those of clients is free")
+	return 0
 }
 
 func TestNodesJoin(t *testing.T) {
@@ -146,7 +149,7 @@ func joinNode(t *testing.T, programs, id string, method v1alpha1.JoinMethod, pro
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	name, port := "join-"+id, freePort(t)
 	in := cloudinit.Input{
@@ -215,7 +218,7 @@ func startNode(t *testing.T, o options) int {
 			logs, _ := filepath.Glob(filepath.Join(o.Dir, "*.log"))
 			for _, l := range logs {
 				text, _ := os.ReadFile(l)
-				t.Logf("%s:\n%s", filepath.Base(l), text[max(0, len(text)-4000):])
+				t.Logf("%s:\n%s", filepath.Base(l), text[max(0, len(text)-2000):])
 			}
 		}
 	})

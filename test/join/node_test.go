@@ -223,6 +223,9 @@ func (o options) startUnit(unit string) error {
 				environment = append(environment, name+"="+strings.Trim(v, `"`))
 			}
 		case key == "ExecStart" && !strings.Contains(replaced, "Type=oneshot"):
+			if strings.Contains(replaced, "\nRestart=always\n") {
+				command.Args[2] = "trap 'kill $pid; exit' TERM; while :; do " + value + " & pid=$!; wait $pid; echo \"ended with $?\" >&2; sleep 1; done"
+			}
 			return o.background(unit, command)
 		case key == "ExecStart" || key == "ExecStartPre" || key == "ExecStartPost":
 			command.Stdout, command.Stderr = os.Stdout, os.Stderr
