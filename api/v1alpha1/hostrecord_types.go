@@ -251,6 +251,10 @@ type HostAttempt struct {
 	// kernelFetchedAt is when the server asked for the kernel of its current boot.
 	// +optional
 	KernelFetchedAt *metav1.MicroTime `json:"kernelFetchedAt,omitempty"`
+	// inventory is what the agent of this attempt has found, or the BMC when it was inspected; absent where it is that of status.inventory, which it becomes
+	// when the attempt ends.
+	// +optional
+	Inventory *HostInventory `json:"inventory,omitempty"`
 	// findings are what the boot service noticed in this attempt that a person should know; they decide nothing.
 	// +optional
 	// +listType=map
@@ -287,7 +291,7 @@ const (
 )
 
 // HostRecordStatus is what was wanted of a host and seen of it. The host controller writes it, but for attempt: that is its
-// installer's, and nobody else writes it. An inventory is written by whoever read it from the hardware.
+// installer's, and nobody else writes it.
 type HostRecordStatus struct {
 	// error that the host is in; absent while it is well. BareMetalHost.status.errorMessage shows the same as "reason: message".
 	// +optional
@@ -363,6 +367,14 @@ func (s *HostRecordStatus) Progress() *HostAttempt {
 		return nil
 	}
 	return s.Attempt
+}
+
+// Seen returns the latest inventory of the server: that of the attempt under way, or the one that is kept; nil: there is none.
+func (s *HostRecordStatus) Seen() *HostInventory {
+	if a := s.Progress(); a != nil && a.Inventory != nil && s.Wanted.IsOpen() {
+		return a.Inventory
+	}
+	return s.Inventory
 }
 
 // HostRecord carries what BareMetalHost has no field for, under the same name and namespace. spec is the machine

@@ -993,6 +993,11 @@ func (in *HostAttempt) DeepCopyInto(out *HostAttempt) {
 		in, out := &in.KernelFetchedAt, &out.KernelFetchedAt
 		*out = (*in).DeepCopy()
 	}
+	if in.Inventory != nil {
+		in, out := &in.Inventory, &out.Inventory
+		*out = new(HostInventory)
+		(*in).DeepCopyInto(*out)
+	}
 	if in.Findings != nil {
 		in, out := &in.Findings, &out.Findings
 		*out = make([]HostFinding, len(*in))

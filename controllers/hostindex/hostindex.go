@@ -44,11 +44,7 @@ func keysOf(o client.Object) []string {
 
 // recordedHost returns what the record alone says.
 func recordedHost(record *v1alpha1.HostRecord) sameserver.Host {
-	host := sameserver.Host{Namespace: record.Namespace, Name: record.Name}
-	if record.Status.Inventory != nil {
-		host = host.WithInventory(record.Status.Inventory)
-	}
-	return host
+	return sameserver.Host{Namespace: record.Namespace, Name: record.Name}.WithInventory(record.Status.Seen())
 }
 
 // Conflicts returns the other hosts that are the same server.

@@ -36,7 +36,7 @@ func eraseOnce(mode hardware.EraseMode) func(*testing.T, *rigs) {
 // missedCases are the tests of erases that leave out a disk.
 var missedCases = map[string]Case{
 	"an erase that leaves out a disk has not succeeded": {
-		Leaves: failedOn([]string{DiskPartial}, failedBy(hardware.ReasonEvidenceMissing)), Needs: []Feature{FeatureEvidence}, Run: func(t *testing.T, r *rigs) {
+		Leaves: failedOff([]string{DiskErased}, failedBy(hardware.ReasonEvidenceMissing)), Needs: []Feature{FeatureEvidence}, Run: func(t *testing.T, r *rigs) {
 			f := newFixture(t, r, Faults{MissesDisk: true})
 			for number, mode := range []hardware.EraseMode{hardware.EraseMetadata, hardware.EraseFull} {
 				attempt := f.newAttempt(int64(number + 1))

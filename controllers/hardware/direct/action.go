@@ -1,10 +1,12 @@
 package direct
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/diskrules"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 )
 
@@ -108,7 +110,7 @@ func (f facts) powerOffAction() action {
 		return action{kind: actionReturnError}
 	case f.power == hardware.PowerOff:
 		if s.Step == hardware.StepFinishing || (s.Operation == hardware.OpErase && s.Erase == hardware.EraseNone) {
-			return action{kind: actionSucceed}
+			return f.judgedAction()
 		}
 		return action{kind: actionBootNetwork}
 	case s.IsAgentInspection() && s.Step == hardware.StepPoweringOff:
@@ -119,6 +121,24 @@ func (f facts) powerOffAction() action {
 		return f.failure(request.ignored, fmt.Sprintf("the BMC accepts power-off and reports %s", f.power))
 	}
 	return action{kind: actionPowerOff}
+}
+
+// judgedAction ends an attempt whose agent has reported success. An erase has succeeded only where its evidence is a proof: the boot service hands over what the
+// agent said, and this judges it.
+func (f facts) judgedAction() action {
+	s := f.session
+	if s.Operation != hardware.OpErase {
+		return action{kind: actionSucceed}
+	}
+	var found []hardware.Disk
+	if s.Inventory != nil {
+		found = s.Inventory.Disks
+	}
+	var refusal *diskrules.Refusal
+	if errors.As(diskrules.CheckEvidence(s.Erase, s.Evidence, s.Disks, found), &refusal) {
+		return f.failure(refusal.Reason, refusal.Message)
+	}
+	return action{kind: actionSucceed}
 }
 
 // refuseRunningServer returns the action for an inspection whose server is not off before the agent was booted.

@@ -285,11 +285,7 @@ func (s *Service) serveResult(r agentRequest) (any, error) {
 	if err := validateEvidence(result.Evidence); err != nil {
 		return nil, err
 	}
-	var refusal error
-	session, err := s.update(r, func(session *Session) (err error) {
-		refusal, err = s.recordResult(session, result, r.now)
-		return err
-	})
+	session, err := s.update(r, func(session *Session) error { return s.recordResult(session, result, r.now) })
 	if err != nil {
 		return nil, err
 	}
@@ -300,7 +296,7 @@ func (s *Service) serveResult(r agentRequest) (any, error) {
 		s.options.Logs.Finish(session.HostUID)
 	}
 	s.log(session).Info("agent finished", "operation", session.Operation, "step", session.Step, "reason", session.Reason, "message", session.Message)
-	return nil, refusal
+	return nil, nil
 }
 
 // checkNotFinished refuses a request after the agent's successful result. It is called with the latest session. Example: the agent sends

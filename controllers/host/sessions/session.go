@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/input"
@@ -32,7 +33,7 @@ func (s *Store) session(host *metal3.BareMetalHost, record *v1alpha1.HostRecord)
 func storedSession(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Session {
 	s := netboot.Session{
 		HostUID: string(host.UID), Namespace: host.Namespace, Name: host.Name, BootMAC: strings.ToLower(host.Spec.BootMACAddress),
-		Inventory: inventory.HardwareInventory(record.Status.Inventory), Disks: inventory.DisksToErase(&record.Status),
+		Inventory: inventory.HardwareInventory(record.Status.Seen()), Disks: inventory.DisksToErase(&record.Status),
 	}
 	w := record.Status.Wanted
 	if w == nil {
@@ -168,25 +169,34 @@ func hasSameProgress(before, after netboot.Session) bool {
 
 // updateRecord sets the fields of the record that differ between the sessions. It returns a Conflict if the attempt is not the wanted one.
 func updateRecord(record *v1alpha1.HostRecord, before, after netboot.Session) error {
-	if after.Inventory != before.Inventory && after.Inventory != nil {
-		// A BMC may report a disk that was taken out for a while, so only an agent proves that one is there again.
-		inventory.Update(&record.Status, *after.Inventory, after.NeedsAgent())
-	}
 	if after.Number != before.Number || !after.IsSame(before.Work) {
 		err := hardware.Errorf(hardware.Conflict, opUpdate, after.Namespace+"/"+after.Name, "attempt %d is not the one that is wanted of the host, %d", after.Number, before.Number)
 		err.Reason = hardware.ReasonAttemptConflict
 		return err
 	}
-	if hasSameProgress(before, after) {
+	if hasSameProgress(before, after) && after.Inventory == before.Inventory {
 		return nil
 	}
+	found := seenInventory(record, before, after)
 	record.Status.Attempt = &v1alpha1.HostAttempt{
 		Number: after.Number, State: string(after.State), Step: string(after.Step), StepAt: microTime(after.StepAt), StepDeadline: stepDeadline(after), OpenedAt: microTime(after.OpenedAt),
 		Boots: int32(after.Boots), BootWay: string(after.BootWay), Channel: v1alpha1.AgentChannel(after.Channel), ImageBoots: int32(after.ImageBoots), SilentBoots: recordSilentBoots(after.SilentBoots), DoneBytes: after.DoneBytes, TotalBytes: after.TotalBytes, Reason: string(after.Reason), Message: input.Line(after.Message, v1alpha1.MaxAttemptMessage),
 		Agent: hostAgent(after.Agent), ConfigDriveAwaitedAt: microTime(after.ConfigDriveAwaitedAt), Findings: hostFindings(after.Findings), KernelAwaited: kernelAwaited(after.KernelAwaited), KernelFetchedAt: microTime(after.KernelFetchedAt),
-		RootDisk: inventory.RecordDisk(after.RootDisk), Disks: inventory.RecordEvidence(after.Evidence),
+		Inventory: found, RootDisk: inventory.RecordDisk(after.RootDisk), Disks: inventory.RecordEvidence(after.Evidence),
 	}
 	return nil
+}
+
+// seenInventory returns the inventory of the attempt as it is stored; nil: it is the one that is kept.
+func seenInventory(record *v1alpha1.HostRecord, before, after netboot.Session) *v1alpha1.HostInventory {
+	seen := record.Status.Seen()
+	if after.Inventory != before.Inventory && after.Inventory != nil {
+		seen = inventory.HostInventory(*after.Inventory, seen)
+	}
+	if equality.Semantic.DeepEqual(seen, record.Status.Inventory) {
+		return nil
+	}
+	return seen
 }
 
 // stepDeadline returns the deadline of the step of a running attempt. A deadline after that of the attempt never comes.

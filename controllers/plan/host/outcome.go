@@ -96,7 +96,7 @@ func (f Facts) recordSuccess(r *v1alpha1.HostRecordStatus, status hardware.Attem
 	switch hardware.Operation(w.Operation) {
 	case hardware.OpInspect:
 		if w.IsAgentInspection() {
-			return // the inventory was stored when the agent registered
+			return
 		}
 		var read hardware.Inventory
 		if f.Observed.Inventory != nil {
@@ -113,8 +113,12 @@ func (f Facts) recordSuccess(r *v1alpha1.HostRecordStatus, status hardware.Attem
 	}
 }
 
-// endAttempt writes the outcome of the attempt and its time.
+// endAttempt writes the outcome of the attempt and its time, and takes over the inventory of an agent that has registered.
 func (f Facts) endAttempt(r *v1alpha1.HostRecordStatus, outcome v1alpha1.AttemptOutcome) *v1alpha1.WantedAttempt {
+	if a := r.Progress(); a != nil && (a.Inventory != nil || a.Agent != nil) {
+		// A BMC may report a disk that was taken out for a while, so only an agent proves that one is there again.
+		inventory.TakeOver(r, r.Wanted.Operation != string(hardware.OpInspect) || r.Wanted.IsAgentInspection())
+	}
 	now := metav1.NewMicroTime(f.Now)
 	r.Wanted.Outcome, r.Wanted.EndedAt = outcome, &now
 	return r.Wanted

@@ -63,6 +63,15 @@ func Update(status *v1alpha1.HostRecordStatus, found hardware.Inventory, isProof
 	status.Disks = RememberDisks(known, status.Inventory.Disks, isProof)
 }
 
+// TakeOver does the same with the inventory of the attempt under way.
+func TakeOver(status *v1alpha1.HostRecordStatus, isProof bool) {
+	if seen := status.Seen(); seen != nil {
+		known := KnownDisks(status)
+		status.Inventory = seen.DeepCopy()
+		status.Disks = RememberDisks(known, seen.Disks, isProof)
+	}
+}
+
 // DisksToErase returns the disks that an erase of the host must clear and those that are gone, or nil when no disk is known.
 func DisksToErase(status *v1alpha1.HostRecordStatus) *hardware.KnownDisks {
 	known := KnownDisks(status)

@@ -37,10 +37,10 @@ func (f Facts) nodeClaim() nodeidentity.Claim {
 
 // systemUUID is what an agent read on the host; empty: none has, or it is not known.
 func (h *Host) systemUUID() string {
-	if h.Record == nil || h.Record.Status.Inventory == nil {
+	if h.Record == nil || h.Record.Status.Seen() == nil {
 		return ""
 	}
-	return h.Record.Status.Inventory.SystemUUID
+	return h.Record.Status.Seen().SystemUUID
 }
 
 // hasOwnNode reports whether the Node is this Machine's, of this attempt or of an earlier one.

@@ -39,8 +39,8 @@ func HostOf(h *metal3.BareMetalHost, record *v1alpha1.HostRecord) Host {
 		vendor := found.SystemVendor
 		out.Manufacturer, out.Model, out.SerialNumber = vendor.Manufacturer, vendor.ProductName, vendor.SerialNumber
 	}
-	if record != nil && record.Status.Inventory != nil {
-		out = out.WithInventory(record.Status.Inventory)
+	if record != nil {
+		out = out.WithInventory(record.Status.Seen())
 	}
 	return out
 }
@@ -53,8 +53,11 @@ func hasData(h *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool {
 	return !slices.Contains([]metal3.ProvisioningState{metal3.StateNone, metal3.StateUnmanaged, metal3.StateRegistering, metal3.StateMatchProfile, metal3.StateInspecting}, h.Status.Provisioning.State)
 }
 
-// WithInventory returns the host with what an inventory says about its server.
+// WithInventory returns the host with what an inventory says about its server; nil: there is none.
 func (h Host) WithInventory(found *v1alpha1.HostInventory) Host {
+	if found == nil {
+		return h
+	}
 	h.Manufacturer, h.Model, h.SerialNumber, h.AgentUUID = found.Manufacturer, found.Model, found.SerialNumber, found.SystemUUID
 	return h
 }

@@ -160,8 +160,6 @@ const (
 	DisksRefused Code = "DisksRefused"
 	// AttemptClosed means that the attempt has ended, that the host has not been powered on for it, or that its deadline has passed (403).
 	AttemptClosed Code = "AttemptClosed"
-	// EvidenceMissing means that a result reports an erase without evidence for every disk that the host has or had (422).
-	EvidenceMissing Code = "EvidenceMissing"
 	// BadRequest means that the message is invalid, or not allowed in this state (400).
 	BadRequest Code = "BadRequest"
 	// NotYet means that what was asked for is not made yet, and that the agent asks again until the deadline of its attempt (503).
@@ -181,8 +179,6 @@ func (c Code) Status() int {
 		return http.StatusForbidden
 	case BadRequest:
 		return http.StatusBadRequest
-	case EvidenceMissing:
-		return http.StatusUnprocessableEntity
 	default:
 		return http.StatusServiceUnavailable
 	}

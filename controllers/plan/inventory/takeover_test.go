@@ -1,0 +1,44 @@
+package inventory
+
+import (
+	"testing"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// TestTakeOverKeepsWhatTheAttemptHasSeen: until the attempt ends, the kept inventory is that of the look before.
+func TestTakeOverKeepsWhatTheAttemptHasSeen(t *testing.T) {
+	old, added := v1alpha1.DiskInventory{SerialNumber: "S1", SizeBytes: 1}, v1alpha1.DiskInventory{SerialNumber: "S2", SizeBytes: 1}
+	status := func() *v1alpha1.HostRecordStatus {
+		return &v1alpha1.HostRecordStatus{
+			Inventory: &v1alpha1.HostInventory{SystemUUID: "before", Disks: []v1alpha1.DiskInventory{old}},
+			Disks:     []v1alpha1.KnownDisk{{DiskInventory: old}, {DiskInventory: added, Gone: &v1alpha1.DiskGone{By: "a person"}}},
+			Wanted:    &v1alpha1.WantedAttempt{Number: 2, Operation: "Install"},
+			Attempt:   &v1alpha1.HostAttempt{Number: 2, Inventory: &v1alpha1.HostInventory{SystemUUID: "now", Disks: []v1alpha1.DiskInventory{added}}},
+		}
+	}
+	s := status()
+	if TakeOver(s, true); s.Inventory.SystemUUID != "now" || len(s.Disks) != 2 || s.Disks[1].Gone != nil {
+		t.Errorf("by an agent: %+v, %+v", s.Inventory, s.Disks)
+	}
+	s = status()
+	if TakeOver(s, false); s.Inventory.SystemUUID != "now" || s.Disks[1].Gone == nil {
+		t.Errorf("by a BMC, which may tell of a disk that was taken out: %+v", s.Disks)
+	}
+	// An agent that finds what is kept proves that its disks are there.
+	s = status()
+	s.Disks[0].Gone, s.Attempt.Inventory = &v1alpha1.DiskGone{By: "a person"}, nil
+	if TakeOver(s, true); s.Inventory.SystemUUID != "before" || s.Disks[0].Gone != nil {
+		t.Errorf("the same again: %+v, %+v", s.Inventory, s.Disks)
+	}
+	// That of an attempt that is over, or of another one, is not taken.
+	for name, change := range map[string]func(*v1alpha1.HostRecordStatus){
+		"over":    func(s *v1alpha1.HostRecordStatus) { s.Wanted.Outcome = v1alpha1.AttemptFailed },
+		"another": func(s *v1alpha1.HostRecordStatus) { s.Wanted.Number = 3 },
+	} {
+		s := status()
+		if change(s); s.Seen().SystemUUID != "before" {
+			t.Errorf("%s: %+v", name, s.Seen())
+		}
+	}
+}
