@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -35,15 +36,7 @@ import (
 // installation is what `kubectl apply -k config/default` applies, each object decoded strictly into its typed kind.
 func installation(t *testing.T) []client.Object {
 	t.Helper()
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "default")
-	if err != nil {
-		t.Fatalf("kustomize build config/default: %v", err)
-	}
-	text, err := built.AsYaml()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return decode(t, text)
+	return changedInstallation(t, func(text string) string { return text })
 }
 
 func decode(t *testing.T, text []byte) []client.Object {
@@ -102,8 +95,9 @@ func TestTheInstallationIsWhole(t *testing.T) {
 		if crd, ok := o.(*apiextensionsv1.CustomResourceDefinition); ok {
 			served[crd.Spec.Group+" "+crd.Spec.Names.Kind] = true
 		}
-		if ns := o.GetNamespace(); ns != "" && ns != "ingot-system" {
-			t.Errorf("%T %s is in namespace %s: everything of Ingot's own is in ingot-system", o, o.GetName(), ns)
+		isOfCluster := strings.HasPrefix(fmt.Sprintf("%T", o), "*v1.Cluster") || strings.Contains(fmt.Sprintf("%T", o), "Validating") || strings.Contains(fmt.Sprintf("%T", o), "CustomResourceDefinition")
+		if _, isNamespace := o.(*corev1.Namespace); !isNamespace && !isOfCluster && o.GetNamespace() != "ingot-system" && o.GetNamespace() != "ingot-boot" {
+			t.Errorf("%T %s is in namespace %q: everything of Ingot's own is in ingot-system, and its boot service in ingot-boot", o, o.GetName(), o.GetNamespace())
 		}
 	}
 	for _, kind := range []string{"Entitlement", "NodeQuota", "OSImage", "NodeProvider", "NodeType", "NodeTypeRevision", "NodePool", "Machine", "TenantCluster", "Rollout", "HostRecord"} {
@@ -167,14 +161,11 @@ func TestTheDeploymentAgreesWithTheConfigurationThatItMounts(t *testing.T) {
 	if want := "--config=" + mounts["config"] + "/config.yaml"; !slices.Equal(container.Args, []string{want}) {
 		t.Errorf("args %q, want %s", container.Args, want)
 	}
-	if want := settings.Default().Boot.Files; s.Boot.Files != want {
-		t.Errorf("boot.files is %s, the image has the files in %s", s.Boot.Files, want)
-	}
 	ports := map[string]int32{}
 	for _, p := range container.Ports {
 		ports[p.Name] = p.ContainerPort
 	}
-	for name, address := range map[string]string{"boot": s.Boot.Address, "boot-tls": s.Boot.TLS.Address, "health": s.Health.Address, "metrics": s.Metrics.Address, "webhook": s.Webhook.Address} {
+	for name, address := range map[string]string{"health": s.Health.Address, "metrics": s.Metrics.Address, "webhook": s.Webhook.Address} {
 		_, port, err := net.SplitHostPort(address)
 		if err != nil || port != strconv.Itoa(int(ports[name])) {
 			t.Errorf("port %s: the container says %d, the configuration %s", name, ports[name], address)
@@ -205,10 +196,13 @@ func TestTheInstallationNeedsNothingOfItsNodes(t *testing.T) {
 }
 
 func TestANewVersionNeedsNoThirdNode(t *testing.T) {
-	_, deployment := configuration(t, installation(t))
-	// Each replica has ports of its node. With a surge the new pod of two nodes' third replica has no node, and the old ones wait for it for ever.
-	if update := deployment.Spec.Strategy.RollingUpdate; update == nil || update.MaxSurge.IntValue() != 0 || update.MaxUnavailable.IntValue() != 1 {
-		t.Errorf("%+v", deployment.Spec.Strategy)
+	embedded := changedInstallation(t, embedBoot)
+	for name, objects := range map[string][]client.Object{"ingot-boot": installation(t), "ingot-manager": embedded} {
+		deployment := the[*appsv1.Deployment](t, objects, name)
+		// Each replica has ports of its node. With a surge the new pod of two nodes' third replica has no node, and the old ones wait for it for ever.
+		if update := deployment.Spec.Strategy.RollingUpdate; update == nil || update.MaxSurge.IntValue() != 0 || update.MaxUnavailable.IntValue() != 1 {
+			t.Errorf("%s: %+v", name, deployment.Spec.Strategy)
+		}
 	}
 }
 
@@ -223,7 +217,7 @@ func TestTheProvisioningNetworkComponentGivesTheRightsThatItsSettingsNeed(t *tes
 	if err != nil {
 		t.Fatal(err)
 	}
-	overlay := "resources: [" + relative + "/manager]\ncomponents: [" + relative + "/provisioning]\n"
+	overlay := "resources: [" + relative + "/boot]\ncomponents: [" + relative + "/provisioning]\n"
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +229,7 @@ func TestTheProvisioningNetworkComponentGivesTheRightsThatItsSettingsNeed(t *tes
 	if err != nil {
 		t.Fatal(err)
 	}
-	pod := the[*appsv1.Deployment](t, decode(t, text), "ingot-manager").Spec.Template.Spec
+	pod := the[*appsv1.Deployment](t, decode(t, text), "ingot-boot").Spec.Template.Spec
 	capabilities := pod.Containers[0].SecurityContext.Capabilities
 	if !pod.HostNetwork || pod.DNSPolicy != corev1.DNSClusterFirstWithHostNet || *pod.SecurityContext.RunAsNonRoot || *pod.SecurityContext.RunAsUser != 0 {
 		t.Errorf("%+v", pod)
@@ -245,7 +239,33 @@ func TestTheProvisioningNetworkComponentGivesTheRightsThatItsSettingsNeed(t *tes
 	}
 }
 
-func TestTheImageIsNamedInOnePlace(t *testing.T) {
+// changedInstallation is what `kubectl apply -k config/default` applies when its kustomization is changed.
+func changedInstallation(t *testing.T, change func(string) string) []client.Object {
+	t.Helper()
+	return decode(t, buildChanged(t, change))
+}
+
+// built has what was built of each kustomization of config/default: building it takes half a second.
+var built sync.Map
+
+func buildChanged(t *testing.T, change func(string) string) []byte {
+	t.Helper()
+	text, err := os.ReadFile("default/kustomization.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kustomization := change(string(text))
+	if before, isBuilt := built.Load(kustomization); isBuilt {
+		return before.([]byte)
+	}
+	out := build(t, kustomization)
+	built.Store(kustomization, out)
+	return out
+}
+
+// build returns what `kubectl apply -k config/default` applies with that kustomization.
+func build(t *testing.T, kustomization string) []byte {
+	t.Helper()
 	files := filesys.MakeFsInMemory()
 	if err := filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -255,28 +275,29 @@ func TestTheImageIsNamedInOnePlace(t *testing.T) {
 		if err != nil {
 			return err
 		}
+		if path == "default/kustomization.yaml" {
+			text = []byte(kustomization)
+		}
 		return files.WriteFile("/config/"+path, text)
 	}); err != nil {
 		t.Fatal(err)
 	}
+	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, "/config/default")
+	if err != nil {
+		t.Fatalf("kustomize build: %v", err)
+	}
+	text, err := made.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestTheImageIsNamedInOnePlace(t *testing.T) {
 	// What `kustomize edit set image` writes into config/default.
-	path := "/config/default/kustomization.yaml"
-	text, err := files.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text = bytes.Replace(text, []byte("  newTag: v0.1.0"), []byte("  newName: registry.example.com/ingot-manager\n  newTag: v9"), 1)
-	if err := files.WriteFile(path, text); err != nil {
-		t.Fatal(err)
-	}
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, "/config/default")
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := built.AsYaml()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := buildChanged(t, func(text string) string {
+		return strings.Replace(text, "  newTag: v0.1.0", "  newName: registry.example.com/ingot-manager\n  newTag: v9", 1)
+	})
 	images := regexp.MustCompile(`(?m)^ *-? *image: (.*)$`).FindAllStringSubmatch(string(all), -1)
 	if len(images) == 0 {
 		t.Error("no image")
@@ -351,13 +372,19 @@ func inItsNamespace(s settings.Settings) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
 		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{s.LeaderElection.Name, s.LeaderElection.Name + "-clock"}, Verbs: []string{"get", "update"}},
-		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"ingot-boot-address"}, Verbs: []string{"get", "update"}},
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}},
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{s.Boot.KeySecret}, Verbs: []string{"get"}},
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{s.Webhook.CertificateSecret, s.Boot.TLS.AuthoritySecret, s.Boot.TLS.CertificateSecret}, Verbs: []string{"get", "update"}},
+		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+	}
+}
+
+// bootInItsNamespace are those of a manager that serves boots.
+func bootInItsNamespace() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"ingot-boot-address"}, Verbs: []string{"get", "update"}},
 		// A range's ConfigMap is named by the range, so it cannot be named here.
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "update"}},
-		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 	}
 }
 
@@ -405,7 +432,7 @@ func everywhere(objects []client.Object) []string {
 
 func TestSecretsAreOpenOnlyInTheNamespacesThatAreGiven(t *testing.T) {
 	objects := installation(t)
-	if got := everywhere(objects); !slices.Equal(got, []string{"ingot-manager", "system:auth-delegator"}) {
+	if got := everywhere(objects); !slices.Equal(got, []string{"ingot-boot", "ingot-manager", "system:auth-delegator"}) {
 		t.Errorf("bound in the whole cluster: %q", got)
 	}
 	for _, o := range objects {

@@ -4,7 +4,7 @@ package config
 
 import "embed"
 
-// Files are the manifests: crd, rbac, policy, webhook, boot, samples.
+// Files are the manifests: crd, rbac, policy, webhook, boot, embed-boot, samples.
 //
-//go:embed crd rbac metal3/rbac policy webhook boot samples
+//go:embed crd rbac metal3/rbac policy webhook boot embed-boot samples
 var Files embed.FS

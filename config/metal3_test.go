@@ -2,8 +2,6 @@ package config
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,41 +9,14 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
 // metal3Installation is what a site with a baremetal-operator applies: config/default with config/metal3 in place of the CRDs of Metal3.
 func metal3Installation(t *testing.T) []client.Object {
 	t.Helper()
-	files := filesys.MakeFsInMemory()
-	if err := filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		if path == "default/kustomization.yaml" {
-			before := string(text)
-			if text = []byte(strings.Replace(before, "- ../crd/metal3\n", "- ../metal3\n", 1)); string(text) == before {
-				t.Error("config/default has no component ../crd/metal3 that ../metal3 could take the place of")
-			}
-		}
-		return files.WriteFile("/config/"+path, text)
-	}); err != nil {
-		t.Fatal(err)
-	}
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, "/config/default")
-	if err != nil {
-		t.Fatalf("kustomize build: %v", err)
-	}
-	text, err := built.AsYaml()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return decode(t, text)
+	return changedInstallation(t, func(text string) string {
+		return strings.NewReplacer("- ../crd/metal3\n", "- ../metal3\n", "- ../boot\n", "").Replace(text)
+	})
 }
 
 func TestWithABaremetalOperatorTheManagerServesNoBoots(t *testing.T) {
@@ -56,8 +27,11 @@ func TestWithABaremetalOperatorTheManagerServesNoBoots(t *testing.T) {
 		}
 	}
 	s, deployment := configuration(t, objects)
-	if s.Boot.Address != "0" || s.Boot.TLS.Address != "0" {
-		t.Errorf("boot.address is %q and boot.tls.address %q, expected 0", s.Boot.Address, s.Boot.TLS.Address)
+	if s.Boot.TLS.Address != "0" || s.Boot.URL != "" {
+		t.Errorf("boot.url is %q and boot.tls.address %q, expected none", s.Boot.URL, s.Boot.TLS.Address)
+	}
+	if args := deployment.Spec.Template.Spec.Containers[0].Args; len(args) != 1 {
+		t.Errorf("the manager is started with %q", args)
 	}
 	with, _ := configuration(t, installation(t))
 	if s.Webhook != with.Webhook || s.Namespace != with.Namespace {
@@ -103,8 +77,7 @@ func TestWithABaremetalOperatorTheManagerMayNotDoTheHostControllersWork(t *testi
 	}
 	s, _ := configuration(t, objects)
 	want := slices.DeleteFunc(inItsNamespace(s), func(rule rbacv1.PolicyRule) bool {
-		isOfBoots := slices.Contains(rule.Resources, "configmaps") || slices.Contains(rule.ResourceNames, s.Boot.KeySecret) || slices.Contains(rule.ResourceNames, "ingot-boot-address")
-		return isOfBoots
+		return slices.Contains(rule.ResourceNames, s.Boot.KeySecret)
 	})
 	for i, rule := range want {
 		if slices.Contains(rule.ResourceNames, s.Webhook.CertificateSecret) {

@@ -30,13 +30,14 @@ func main() { os.Exit(run(os.Args[1:])) }
 type flags struct {
 	config, only       string
 	print, showVersion bool
+	embedBoot          bool
 }
 
 func run(args []string) int {
 	f, err := parseFlags(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Println("usage: ingot-manager --config FILE [--only=boot] [--kubeconfig FILE]")
+		fmt.Println("usage: ingot-manager --config FILE [--embed-boot | --only=boot] [--kubeconfig FILE]")
 		flag.CommandLine.SetOutput(os.Stdout)
 		flag.PrintDefaults()
 		return exitOK
@@ -49,7 +50,7 @@ func run(args []string) int {
 	case f.print:
 		err = printDefaults()
 	default:
-		err = runManager(f.config, f.only)
+		err = runManager(f)
 	}
 	// What ended a manager that ran is in its log.
 	var ended *operator.EndError
@@ -70,6 +71,7 @@ func parseFlags(args []string) (flags, error) {
 	set.SetOutput(io.Discard)
 	set.StringVar(&f.config, "config", "", "configuration `file` (required); --print-config shows every field")
 	set.StringVar(&f.only, "only", "", "run one `part` alone; boot: the boot service, with fewer rights, on a site's provisioning network")
+	set.BoolVar(&f.embedBoot, "embed-boot", false, "serve boots in the manager's own process, which servers then reach; for a demo or a small site")
 	set.BoolVar(&f.print, "print-config", false, "print a configuration with every default and exit")
 	set.BoolVar(&f.showVersion, "version", false, "print the version and exit")
 	if err := set.Parse(args); err != nil {
@@ -80,6 +82,8 @@ func parseFlags(args []string) (flags, error) {
 		return f, fmt.Errorf("unexpected argument %q: everything is set in the file of --config", set.Arg(0))
 	case f.only != "" && f.only != onlyBoot:
 		return f, fmt.Errorf("--only: got %q; expected %s", f.only, onlyBoot)
+	case f.only != "" && f.embedBoot:
+		return f, errors.New("--embed-boot: a process with --only=boot is the boot service already; give one of the two")
 	case f.config == "" && !f.print && !f.showVersion:
 		return f, errors.New("--config FILE is required; --print-config shows every field with its default")
 	}
@@ -89,24 +93,24 @@ func parseFlags(args []string) (flags, error) {
 // onlyBoot is the part of the manager that can run alone.
 const onlyBoot = "boot"
 
-func runManager(file, only string) error {
-	f, err := os.Open(file)
+func runManager(f flags) error {
+	file, err := os.Open(f.config)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	s, err := settings.Read(f)
+	defer file.Close()
+	s, err := settings.Read(file)
 	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
+		return fmt.Errorf("%s: %w", f.config, err)
 	}
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("find the management cluster: %w: give --kubeconfig, or run in a pod", err)
 	}
-	if only == onlyBoot {
+	if f.only == onlyBoot {
 		return operator.RunBoot(ctrl.SetupSignalHandler(), s, config, version)
 	}
-	return operator.Run(ctrl.SetupSignalHandler(), s, config, version)
+	return operator.Run(ctrl.SetupSignalHandler(), s, config, operator.Options{Version: version, EmbedBoot: f.embedBoot})
 }
 
 func printDefaults() error {

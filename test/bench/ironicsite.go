@@ -73,9 +73,8 @@ func (c *comparison) startIronic(ctx context.Context) error {
 		return err
 	}
 	// Servers boot nothing of the manager's.
-	c.Env.ChangeSettings = func(s *settings.Settings) {
-		s.Boot.Address, s.Boot.URL, s.Boot.TLS.Address = "0", "", "0"
-	}
+	c.Env.HasNoBoot = true
+	c.Env.ChangeSettings = func(s *settings.Settings) { s.Boot.URL, s.Boot.TLS.Address = "", "0" }
 	c.Env.BootAddress, err = loopback.FreeAddress()
 	return err
 }

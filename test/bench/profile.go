@@ -23,6 +23,7 @@ import (
 func runProfiledManager(ctx context.Context, args []string) error {
 	set := flag.CommandLine // it has controller-runtime's --kubeconfig
 	file := set.String("config", "", "configuration file")
+	embedBoot := set.Bool("embed-boot", false, "serve boots")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
@@ -43,7 +44,7 @@ func runProfiledManager(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(operator.Run(ctx, s, config, "bench"), end())
+	return errors.Join(operator.Run(ctx, s, config, operator.Options{Version: "bench", EmbedBoot: *embedBoot}), end())
 }
 
 // startManagerProfiles starts the first CPU profile. end writes the remaining profiles.

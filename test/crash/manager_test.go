@@ -54,7 +54,7 @@ func (s *testbed) startManager(ctx context.Context) error {
 	if err := os.WriteFile(kubeconfig, access, 0o600); err != nil {
 		return err
 	}
-	s.manager = &manager{dir: s.env.Dir, program: program, args: []string{"--config", file, "--kubeconfig", kubeconfig}}
+	s.manager = &manager{dir: s.env.Dir, program: program, args: []string{"--config", file, "--kubeconfig", kubeconfig, "--embed-boot"}}
 	return s.manager.start()
 }
 

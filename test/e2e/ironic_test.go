@@ -82,7 +82,7 @@ func TestAMachineLivesOnANodeOfIronic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := startEditedPipeline(t, programFolder(t), tune, asIronic(t, running.Endpoint), []rack.ServerSpec{{Name: "server-1", Profile: profile}})
+	p := startEditedPipeline(t, programFolder(t), asIronic(t, running.Endpoint), []rack.ServerSpec{{Name: "server-1", Profile: profile}})
 	ctx, server := t.Context(), p.env.Rack.Servers()[0]
 	standIn, err := standin.Start(standin.Options{Endpoint: running.Endpoint, Servers: p.env.Rack.Servers(), Say: t.Logf})
 	if err != nil {

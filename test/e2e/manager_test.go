@@ -220,7 +220,7 @@ func (s *site) replica(t *testing.T, change func(*settings.Settings)) *replica {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := startReplica(t, "--config", file, "--kubeconfig", s.kubeconfig)
+	r := startReplica(t, "--config", file, "--kubeconfig", s.kubeconfig, "--embed-boot")
 	r.settings = c
 	return r
 }
@@ -528,6 +528,7 @@ func TestAManagerThatCannotStartSaysWhyInOneLine(t *testing.T) {
 		{"a flag that is not known", []string{"--confg", good}, 2, "-confg; --help shows the flags"},
 		{"no configuration", nil, 2, "--config FILE is required"},
 		{"an argument", []string{"--config", good, "start"}, 2, `unexpected argument "start"`},
+		{"a boot service in the boot service", []string{"--config", good, "--only=boot", "--embed-boot"}, 2, "give one of the two"},
 		{"a field that is not known", []string{"--config", unknown}, 1, `unknown.yaml: the configuration is not a ManagerConfiguration`},
 		{"no such file", []string{"--config", dir + "/none.yaml"}, 1, "none.yaml: no such file"},
 		{"no such kubeconfig", []string{"--config", good, "--kubeconfig", dir + "/none"}, 1, "find the management cluster"},

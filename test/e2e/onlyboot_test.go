@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
@@ -41,11 +42,11 @@ func TestTheBootServiceAloneServesItsSite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	withoutBoot := func(s *settings.Settings) {
-		tune(s)
-		s.Boot.Address = "0"
+	withoutBoot := func(p *pipeline, _ []*unstructured.Unstructured) error {
+		p.env.HasNoBoot = true
+		return nil
 	}
-	p := startTunedPipeline(t, programFolder(t), withoutBoot, []rack.ServerSpec{{Name: "alone", Profile: profile}})
+	p := startEditedPipeline(t, programFolder(t), withoutBoot, []rack.ServerSpec{{Name: "alone", Profile: profile}})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	// The site that hosts.yaml names, and another one, which is not this service's.
@@ -188,6 +189,9 @@ func (p *pipeline) checkBootRights(ctx context.Context, t *testing.T) {
 		"changes the status of a host":                c.Status().Patch(ctx, host, patch),
 		"deletes a host":                              c.Delete(ctx, host),
 		"changes the spec of a HostRecord":            c.Patch(ctx, record, patch),
+		"changes what is known of the disks":          c.Status().Patch(ctx, record, client.RawPatch(types.MergePatchType, []byte(`{"status":{"disks":[]}}`))),
+		"proves an erase":                             c.Status().Patch(ctx, record, client.RawPatch(types.MergePatchType, []byte(`{"status":{"erased":{"mode":"Full","attempt":1,"at":"2026-01-01T00:00:00.000000Z"}}}`))),
+		"forgets the claim of a Machine":              c.Status().Patch(ctx, record, client.RawPatch(types.MergePatchType, []byte(`{"status":{"wanted":null,"installed":null}}`))),
 		"makes a HostRecord":                          c.Create(ctx, &v1alpha1.HostRecord{ObjectMeta: named(hostNamespace, "another")}),
 		"changes a NodeProvider":                      c.Patch(ctx, &v1alpha1.NodeProvider{ObjectMeta: named("", "metal")}, patch),
 		"lists Machines":                              c.List(ctx, &v1alpha1.MachineList{}, client.InNamespace(teamNamespace)),

@@ -73,17 +73,11 @@ func programFolder(t *testing.T) string {
 // startPipelineFrom is startPipeline with the programs of that folder.
 func startPipelineFrom(t *testing.T, programs string, servers []rack.ServerSpec, wrongPassword ...string) *pipeline {
 	t.Helper()
-	return startTunedPipeline(t, programs, tune, servers, wrongPassword...)
+	return startEditedPipeline(t, programs, nil, servers, wrongPassword...)
 }
 
-// startTunedPipeline is startPipelineFrom with a manager whose settings are changed by that function.
-func startTunedPipeline(t *testing.T, programs string, change func(*settings.Settings), servers []rack.ServerSpec, wrongPassword ...string) *pipeline {
-	t.Helper()
-	return startEditedPipeline(t, programs, change, nil, servers, wrongPassword...)
-}
-
-// startEditedPipeline is startTunedPipeline with samples that are changed by the function edit, if there is one.
-func startEditedPipeline(t *testing.T, programs string, change func(*settings.Settings), edit func(*pipeline, []*unstructured.Unstructured) error, servers []rack.ServerSpec, wrongPassword ...string) *pipeline {
+// startEditedPipeline is startPipelineFrom with an environment and samples that are changed by the function edit, if there is one.
+func startEditedPipeline(t *testing.T, programs string, edit func(*pipeline, []*unstructured.Unstructured) error, servers []rack.ServerSpec, wrongPassword ...string) *pipeline {
 	t.Helper()
 	for _, name := range []string{"ingot-manager", "ingot-agent", "ingot-controlplane"} {
 		if _, err := os.Stat(filepath.Join(programs, name)); err != nil {
@@ -98,7 +92,7 @@ func startEditedPipeline(t *testing.T, programs string, change func(*settings.Se
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &pipeline{env: &environment.Environment{Dir: dir, ProgramDir: programs, Timing: serverTiming(), ChangeSettings: change}, edit: edit}
+	p := &pipeline{env: &environment.Environment{Dir: dir, ProgramDir: programs, Timing: serverTiming(), ChangeSettings: tune}, edit: edit}
 	t.Cleanup(func() { p.stop(t, cancel) })
 	for _, step := range []func(context.Context) error{
 		p.startClusters, p.makeRamdisk, p.install, p.applySamples, p.startWatching,

@@ -40,7 +40,7 @@ func TestAMachineLivesWhereTheClusterSetsProviderIDs(t *testing.T) {
 	byCluster := func(_ *pipeline, samples []*unstructured.Unstructured) error {
 		return environment.SetField(samples, "TenantCluster", string(v1alpha1.ProviderIDByCluster), "spec", "join", "providerID")
 	}
-	p := startEditedPipeline(t, programFolder(t), tune, byCluster, []rack.ServerSpec{{Name: "server-1", Profile: profile}})
+	p := startEditedPipeline(t, programFolder(t), byCluster, []rack.ServerSpec{{Name: "server-1", Profile: profile}})
 	const name = "worker-1"
 	await := func(what string, ok func(observation) bool) observation {
 		t.Helper()

@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 // runManager is ingot-manager with the resolver of a generation: its nodes have a label, and must have it.
 func runManager(generation string, args []string) error {
 	set := flag.NewFlagSet("ingot-manager", flag.ContinueOnError)
-	config, kubeconfig := set.String("config", "", ""), set.String("kubeconfig", "", "")
+	config, kubeconfig, embedBoot := set.String("config", "", ""), set.String("kubeconfig", "", ""), set.Bool("embed-boot", false, "")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func runManager(generation string, args []string) error {
 	if err != nil {
 		return err
 	}
-	return operator.RunWith(ctrl.SetupSignalHandler(), s, cluster, "generation "+generation, func(r spec.Request) (v1alpha1.NodePlan, error) {
+	return operator.Run(ctrl.SetupSignalHandler(), s, cluster, operator.Options{Version: "generation " + generation, EmbedBoot: *embedBoot, Resolve: func(r spec.Request) (v1alpha1.NodePlan, error) {
 		plan, err := presentation.Resolve(r)
 		if plan.NodeLabels == nil {
 			plan.NodeLabels = map[string]string{}
@@ -74,7 +74,7 @@ func runManager(generation string, args []string) error {
 		plan.NodeLabels[generationLabel] = generation
 		plan.Expectation.Labels = append(plan.Expectation.Labels, v1alpha1.ExpectedLabel{Check: "software/generation", Key: generationLabel, Value: generation})
 		return plan, err
-	})
+	}})
 }
 
 // generations is a folder of programs whose ingot-manager is of a generation that can be changed.

@@ -63,6 +63,8 @@ type Environment struct {
 	ManagementAddress, TenantAddress string
 	// Timing of the servers, before it is divided by their speed; zero: that of real servers.
 	Timing rack.Timing
+	// HasNoBoot has the manager serve no boots.
+	HasNoBoot bool
 	// ChangeSettings, if set, changes the manager's settings before it starts.
 	ChangeSettings func(*settings.Settings)
 	// Secrets are the passwords and tokens of this run, which must not appear in a log, an event or a status.
@@ -213,7 +215,11 @@ func (e *Environment) StartManager(ctx context.Context, speed float64) error {
 	if err != nil {
 		return err
 	}
-	e.Manager, err = StartProcess(e.Dir, "manager", program, "--config", file, "--kubeconfig", kubeconfig)
+	args := []string{"--config", file, "--kubeconfig", kubeconfig}
+	if !e.HasNoBoot {
+		args = append(args, "--embed-boot")
+	}
+	e.Manager, err = StartProcess(e.Dir, "manager", program, args...)
 	return err
 }
 
@@ -239,7 +245,7 @@ func (e *Environment) InstallIngot(ctx context.Context) error {
 	if err := e.ManagementClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: managerNamespace}}); err != nil {
 		return fmt.Errorf("make namespace %s: %w", managerNamespace, err)
 	}
-	for _, dir := range []string{"crd", "rbac", "policy"} {
+	for _, dir := range []string{"crd", "rbac", "policy", "embed-boot/rbac"} {
 		objects, err := ReadManifests(config.Files, dir)
 		if err != nil {
 			return err
@@ -258,8 +264,9 @@ func (e *Environment) UseMetal3(ctx context.Context) error {
 		return err
 	}
 	before := e.ChangeSettings
+	e.HasNoBoot = true
 	e.ChangeSettings = func(s *settings.Settings) {
-		s.Boot.Address, s.Boot.URL, s.Boot.TLS.Address = "0", "", "0"
+		s.Boot.URL, s.Boot.TLS.Address = "", "0"
 		if before != nil {
 			before(s)
 		}

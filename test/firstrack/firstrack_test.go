@@ -73,9 +73,9 @@ func (s *site) write(path, content string) {
 
 // install changes what the section says in words, and runs its commands.
 func (s *site) install(c section) {
-	s.edit("config/manager/config.yaml", func(text string) string {
-		before, _, _ := strings.Cut(text, "\nboot:")
-		return before + "\n" + c.settings[0]
+	s.edit("config/boot/config.yaml", func(text string) string {
+		before, _, _ := strings.Cut(text, "  # DHCP, TFTP and router")
+		return before + c.settings[0]
 	})
 	s.edit("config/default/kustomization.yaml", func(text string) string {
 		text = strings.Replace(text, "components:\n", "components:\n- ../provisioning\n", 1)
@@ -196,7 +196,7 @@ func (s *site) loseTheNodeWithTheAddress() {
 		s.t.Fatal(err)
 	}
 	var lease coordinationv1.Lease
-	if err := s.env.ManagementClient.Get(s.t.Context(), client.ObjectKey{Namespace: "ingot-system", Name: "ingot-boot-address"}, &lease); err != nil {
+	if err := s.env.ManagementClient.Get(s.t.Context(), client.ObjectKey{Namespace: "ingot-boot", Name: "ingot-boot-address"}, &lease); err != nil {
 		s.t.Fatal(err)
 	}
 	holder, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")

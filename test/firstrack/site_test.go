@@ -122,6 +122,10 @@ func (s *site) makeNetwork(context.Context) error {
 			return err
 		}
 	}
+	// The router leads from the pods of one node to the other node.
+	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o600); err != nil {
+		return err
+	}
 	hosts := filepath.Join(s.env.Dir, "hosts")
 	text := "127.0.0.1 localhost\n" + router + " registry.example.com images.example.com\n"
 	if err := os.WriteFile(hosts, []byte(text), 0o644); err != nil {
@@ -187,15 +191,31 @@ func (s *site) startNodes(ctx context.Context) error {
 		name := fmt.Sprintf("node-%d", i+1)
 		node, err := kubelet.Start(ctx, kubelet.Options{
 			Name: name, Dir: filepath.Join(s.env.Dir, name), Programs: s.programs, Bridge: lab.Bridge, Interface: "eth1",
-			Address: netip.MustParsePrefix(address), Gateway: netip.MustParseAddr(router), Pods: netip.MustParsePrefix(fmt.Sprintf("10.30.%d.0/24", i)),
+			Address: netip.MustParsePrefix(address), Gateway: netip.MustParseAddr(router), Pods: podNetwork(i),
 			Kubeconfig: s.env.Management.Kubeconfig(), ClientCA: s.env.Management.CA(), Archives: []string{filepath.Join(s.env.Dir, "sandbox.tar")},
 		})
 		if err != nil {
 			return err
 		}
 		s.nodes = append(s.nodes, node)
+		if err := leadToPods(i, address); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// podNetwork is the network of the pods of that node.
+func podNetwork(node int) netip.Prefix {
+	return netip.MustParsePrefix(fmt.Sprintf("10.30.%d.0/24", node))
+}
+
+// leadToPods makes the way to the pods of a node, which a cluster's network plugin makes.
+func leadToPods(node int, address string) error {
+	network := podNetwork(node)
+	return netlink.RouteAdd(&netlink.Route{
+		Dst: &net.IPNet{IP: network.Addr().AsSlice(), Mask: net.CIDRMask(network.Bits(), 32)}, Gw: netip.MustParsePrefix(address).Addr().AsSlice(),
+	})
 }
 
 // stop ends everything. After a failure the folder stays, with the logs.

@@ -55,7 +55,7 @@ func startManager(t *testing.T, site *management.Server, s settings.Settings) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- operator.Run(ctx, s, asManager, "test") }()
+	go func() { ended <- operator.Run(ctx, s, asManager, operator.Options{Version: "test", EmbedBoot: true}) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {

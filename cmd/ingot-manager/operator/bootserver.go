@@ -15,7 +15,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot/bounded"
 )
 
-// bootServer serves the boot service as a part of the manager, in every replica.
+// bootServer serves the boot service, in every replica.
 type bootServer struct {
 	address string
 	// tls is its HTTPS, at an address of its own.
@@ -46,10 +46,6 @@ func (s *bootServer) bounded(listener net.Listener) net.Listener {
 
 // Start serves until the context ends.
 func (s *bootServer) Start(ctx context.Context) error {
-	if !s.isServed() {
-		<-ctx.Done()
-		return nil
-	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.address)
 	if err != nil {
 		return fmt.Errorf("boot service: %w: set boot.address to a free address", err)
@@ -90,14 +86,8 @@ func (s *bootServer) Start(ctx context.Context) error {
 	return <-stopped
 }
 
-// isServed reports whether this process serves boots.
-func (s *bootServer) isServed() bool { return s.address != "0" }
-
 // checkReady is the readiness check of the boot service.
 func (s *bootServer) checkReady(*http.Request) error {
-	if !s.isServed() {
-		return nil
-	}
 	if !s.listening.Load() {
 		return errors.New("the boot service does not listen yet")
 	}

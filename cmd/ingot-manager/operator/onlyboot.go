@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -10,13 +11,14 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot/agentlogs"
 	"github.com/ingot-dev/ingot/controllers/host/attemptlog"
 	"github.com/ingot-dev/ingot/controllers/host/sessions"
+	"github.com/ingot-dev/ingot/controllers/host/strangerbook"
 )
 
 // RunBoot runs the boot service alone until the context ends: no controller, no leader. An error is an *EndError, and is the last line of the log.
@@ -33,7 +35,7 @@ func RunBoot(ctx context.Context, s settings.Settings, cluster *rest.Config, ver
 }
 
 func runBoot(ctx context.Context, s settings.Settings, cluster *rest.Config, log *slog.Logger) error {
-	if err := s.ValidateOnlyBoot(); err != nil {
+	if err := s.ValidateBoot(); err != nil {
 		return err
 	}
 	scheme, err := newScheme()
@@ -85,26 +87,42 @@ func addBoot(ctx context.Context, mgr *timedManager, s settings.Settings, log *s
 	store := &sessions.Store{APIReader: mgr.GetAPIReader(), Client: mgr.GetClient(), Clock: mgr.clock}
 	key := newBootKey(mgr, s)
 	key.writer = nil // The manager makes the key.
-	logs := agentlogs.New(&attemptlog.Store{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader()}, mgr.clock.Now, log.With("logger", "boot"))
-	book := newStrangerBook(mgr, s, store, log.With("logger", "boot"))
-	boot, err := newBootService(mgr, s, store, key, newBootTLS(mgr, s, log), logs, book, log)
+	boot, err := newBootParts(mgr, s, store, key, newBootTLS(mgr, s, log), log)
 	if err != nil {
 		return err
 	}
-	network, err := newProvisioning(mgr, s, store, book.Note, log.With("logger", "boot"))
+	return errors.Join(boot.addTo(mgr, s, log), addChecks(mgr))
+}
+
+// bootParts are the boot service and what belongs to it. A manager that serves no boots has the server for the URLs of boot images.
+type bootParts struct {
+	server  *bootServer
+	network *provisioning
+	logs    *agentlogs.Keeper
+	book    *strangerbook.Book
+}
+
+func newBootParts(mgr *timedManager, s settings.Settings, store *sessions.Store, key *bootKey, tls bootTLS, log *slog.Logger) (p bootParts, err error) {
+	bootLog := log.With("logger", "boot")
+	p.logs = agentlogs.New(&attemptlog.Store{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader()}, mgr.clock.Now, bootLog)
+	p.book = newStrangerBook(mgr, s, store, bootLog)
+	if p.server, err = newBootServer(mgr, s, store, key, tls, p.logs, p.book, log); err != nil {
+		return p, err
+	}
+	p.network, err = newProvisioning(mgr, s, store, p.book.Note, bootLog)
+	return p, err
+}
+
+// addTo has the process serve boots.
+func (p bootParts) addTo(mgr *timedManager, s settings.Settings, log *slog.Logger) error {
+	err := addNamed(mgr, namedPart{"the boot service", p.server}, namedPart{"the provisioning network", p.network}, namedPart{"the agents' logs", p.logs}, namedPart{"the list of strangers", p.book})
 	if err != nil {
 		return err
 	}
-	for _, part := range []struct {
-		name string
-		manager.Runnable
-	}{{"the boot service", boot}, {"the provisioning network", network}, {"the agents' logs", logs}, {"the list of strangers", book}} {
-		if err := mgr.Add(part.Runnable); err != nil {
-			return fmt.Errorf("add %s: %w", part.name, err)
+	for name, check := range map[string]healthz.Checker{"boot": p.server.checkReady, "network": p.network.checkReady} {
+		if err := mgr.AddReadyzCheck(name, check); err != nil {
+			return fmt.Errorf("add the readiness check %s: %w", name, err)
 		}
 	}
-	if err := addSharedAddress(mgr, s, boot, log); err != nil {
-		return err
-	}
-	return addChecks(mgr, boot, network)
+	return addSharedAddress(mgr, s, p.server, log)
 }

@@ -41,7 +41,6 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot/agentlogs"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot/strangers"
 	"github.com/ingot-dev/ingot/controllers/hardware/redfish"
-	"github.com/ingot-dev/ingot/controllers/host/attemptlog"
 	"github.com/ingot-dev/ingot/controllers/host/sessions"
 	"github.com/ingot-dev/ingot/controllers/host/strangerbook"
 	"github.com/ingot-dev/ingot/controllers/machine"
@@ -62,17 +61,25 @@ func (e *EndError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *EndError) Unwrap() error { return e.Err }
 
-// Run runs the manager until the context ends. An error is an *EndError, and is the last line of the log.
-func Run(ctx context.Context, s settings.Settings, cluster *rest.Config, version string) error {
-	return RunWith(ctx, s, cluster, version, presentation.Resolve)
+// Options are what the settings do not say.
+type Options struct {
+	// Version of the program, for the log.
+	Version string
+	// EmbedBoot has the manager serve boots in its own process.
+	EmbedBoot bool
+	// Resolve resolves revisions; nil: presentation.Resolve.
+	Resolve presentation.Resolver
 }
 
-// RunWith is Run with another resolver in place of this version's.
-func RunWith(ctx context.Context, s settings.Settings, cluster *rest.Config, version string, resolve presentation.Resolver) error {
+// Run runs the manager until the context ends. An error is an *EndError, and is the last line of the log.
+func Run(ctx context.Context, s settings.Settings, cluster *rest.Config, o Options) error {
+	if o.Resolve == nil {
+		o.Resolve = presentation.Resolve
+	}
 	log := newLog(ctx, s.Log)
 	redirectLogs(log)
-	log.Info("Starting ingot-manager", "version", version)
-	if err := runManager(ctx, s, cluster, log, resolve); err != nil {
+	log.Info("Starting ingot-manager", "version", o.Version, "servesBoots", o.EmbedBoot)
+	if err := runManager(ctx, s, cluster, log, o); err != nil {
 		log.Error("ingot-manager ends", "err", err)
 		return &EndError{err}
 	}
@@ -80,7 +87,12 @@ func RunWith(ctx context.Context, s settings.Settings, cluster *rest.Config, ver
 	return nil
 }
 
-func runManager(ctx context.Context, s settings.Settings, cluster *rest.Config, log *slog.Logger, resolve presentation.Resolver) error {
+func runManager(ctx context.Context, s settings.Settings, cluster *rest.Config, log *slog.Logger, o Options) error {
+	if o.EmbedBoot {
+		if err := s.ValidateBoot(); err != nil {
+			return err
+		}
+	}
 	scheme, err := newScheme()
 	if err != nil {
 		return err
@@ -95,7 +107,7 @@ func runManager(ctx context.Context, s settings.Settings, cluster *rest.Config, 
 	if err := announceNoElection(ctx, cluster, s, time.Now()); err != nil {
 		log.Warn("Whoever asks for the manager may be told that none works", "err", err)
 	}
-	if err := addParts(ctx, mgr, s, log, resolve); err != nil {
+	if err := addParts(ctx, mgr, s, log, o); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -155,8 +167,8 @@ func newManager(s settings.Settings, cluster *rest.Config, scheme *runtime.Schem
 	return &timedManager{mgr, clock}, nil
 }
 
-// addParts adds the boot service, the adapters and the controllers to the manager.
-func addParts(ctx context.Context, mgr *timedManager, s settings.Settings, log *slog.Logger, resolve presentation.Resolver) error {
+// addParts adds the adapters, the controllers and, where it is embedded, the boot service to the manager.
+func addParts(ctx context.Context, mgr *timedManager, s settings.Settings, log *slog.Logger, o Options) error {
 	if err := sessions.Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
@@ -168,14 +180,8 @@ func addParts(ctx context.Context, mgr *timedManager, s settings.Settings, log *
 		},
 	}
 	key := newBootKey(mgr, s)
-	logs := agentlogs.New(&attemptlog.Store{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader()}, mgr.clock.Now, log.With("logger", "boot"))
-	book := newStrangerBook(mgr, s, store, log.With("logger", "boot"))
 	tls := newBootTLS(mgr, s, log)
-	boot, err := newBootService(mgr, s, store, key, tls, logs, book, log)
-	if err != nil {
-		return err
-	}
-	network, err := newProvisioning(mgr, s, store, book.Note, log.With("logger", "boot"))
+	boot, err := newBootParts(mgr, s, store, key, tls, log)
 	if err != nil {
 		return err
 	}
@@ -190,30 +196,29 @@ func addParts(ctx context.Context, mgr *timedManager, s settings.Settings, log *
 		Scheme: mgr.GetScheme(), Log: mgr.GetLogger().WithName("tenants"), Timeout: s.Tenants.Timeout.Duration, QPS: s.Tenants.QPS, Burst: s.Tenants.Burst, Memory: s.Tenants.Memory.Value(),
 		TotalMemory: tenantaccess.TotalMemory(debug.SetMemoryLimit(-1)), Clock: mgr.clock.Timers(), Now: mgr.clock.Now,
 	})
-	installers := newInstallers(mgr, s, direct.New(installerOptions(s, mgr.clock.Now, bmcs, store, boot, log)), log)
+	installers := newInstallers(mgr, s, direct.New(installerOptions(s, mgr.clock.Now, bmcs, store, boot.server, log)), log)
 	err = controllers.Setup(mgr, controllers.Dependencies{
 		Installers: installers.of, ConfigDrives: store,
 		Tenants: tenants, Claims: claims, Grants: desk,
 		HTTP:      &http.Client{Timeout: 30 * time.Second},
 		CheckBoot: checkBoot(key, tls), CheckInstaller: installers.check,
 		Clock: mgr.clock, Random: rand.Reader, Jitter: mathrand.Float64, Suffix: func() string { return utilrand.String(5) },
-		HostTimeouts: s.HostTimeouts(), MachineTimeouts: machineTimeouts(s), Workers: s.Concurrency, Resolve: resolve,
+		HostTimeouts: s.HostTimeouts(), MachineTimeouts: machineTimeouts(s), Workers: s.Concurrency, Resolve: o.Resolve,
 	})
 	if err != nil {
 		return err
 	}
-	for _, part := range []struct {
-		name string
-		manager.Runnable
-	}{{"the boot service", boot}, {"the provisioning network", network}, {"the agents' logs", logs}, {"the list of strangers", book}, {"the BMC clients", bmcs}, {"the tenants' clients", tenants}, {"the clock", newClockKeeper(mgr, s, desk, log)}} {
-		if err := mgr.Add(part.Runnable); err != nil {
-			return fmt.Errorf("add %s to the manager: %w", part.name, err)
-		}
+	parts := []namedPart{{"the BMC clients", bmcs}, {"the tenants' clients", tenants}, {"the clock", newClockKeeper(mgr, s, desk, log)}}
+	if err := addNamed(mgr, parts...); err != nil {
+		return err
 	}
 	if err := metrics.Registry.Register(&fleetCollector{reader: mgr.GetCache(), now: mgr.clock.Now, log: mgr.GetLogger().WithName("census")}); err != nil {
 		return fmt.Errorf("register the census: %w", err)
 	}
-	return errors.Join(addSharedAddress(mgr, s, boot, log), addWebhook(mgr, s), tls.addKeeper(mgr, s, log), addChecks(mgr, boot, network))
+	if o.EmbedBoot {
+		err = boot.addTo(mgr, s, log)
+	}
+	return errors.Join(err, addWebhook(mgr, s), tls.addKeeper(mgr, s, log), addChecks(mgr))
 }
 
 // sessionOwner returns the mark of this installation's sessions at BMCs. The uid of kube-system stands for the management cluster: it stays through
@@ -243,10 +248,10 @@ func newBootKey(mgr ctrl.Manager, s settings.Settings) *bootKey {
 	}
 }
 
-// noBootURL is that of a manager whose settings have none. It serves no boots, so that no server is told.
+// noBootURL is that of a manager whose settings have none: every NodeProvider names its boot service.
 const noBootURL = "http://boot.invalid"
 
-func newBootService(mgr *timedManager, s settings.Settings, store netboot.Store, key *bootKey, tls bootTLS, logs *agentlogs.Keeper, book *strangerbook.Book, log *slog.Logger) (*bootServer, error) {
+func newBootServer(mgr *timedManager, s settings.Settings, store netboot.Store, key *bootKey, tls bootTLS, logs *agentlogs.Keeper, book *strangerbook.Book, log *slog.Logger) (*bootServer, error) {
 	amd64 := bootFiles(s.Boot)
 	options := netboot.Options{
 		Store: store, Clock: mgr.clock.Now, Key: key.get, BaseURL: cmp.Or(s.Boot.URL, noBootURL), HostSettings: bootSettingsOfHost(mgr.GetCache(), tls.port), Files: os.DirFS(s.Boot.Files), Kernel: amd64.Kernel, Initrd: amd64.Initrd,
@@ -297,7 +302,22 @@ func machineTimeouts(s settings.Settings) lifecycle.Timeouts {
 	return t
 }
 
-func addChecks(mgr ctrl.Manager, boot *bootServer, network *provisioning) error {
+// namedPart is a part of the process, with its name for errors.
+type namedPart struct {
+	name string
+	manager.Runnable
+}
+
+func addNamed(mgr ctrl.Manager, parts ...namedPart) error {
+	for _, part := range parts {
+		if err := mgr.Add(part.Runnable); err != nil {
+			return fmt.Errorf("add %s: %w", part.name, err)
+		}
+	}
+	return nil
+}
+
+func addChecks(mgr ctrl.Manager) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("add the health check: %w", err)
 	}
@@ -307,10 +327,8 @@ func addChecks(mgr ctrl.Manager, boot *bootServer, network *provisioning) error 
 		}
 		return nil
 	}
-	for name, check := range map[string]healthz.Checker{"cache": synced, "boot": boot.checkReady, "network": network.checkReady} {
-		if err := mgr.AddReadyzCheck(name, check); err != nil {
-			return fmt.Errorf("add the readiness check %s: %w", name, err)
-		}
+	if err := mgr.AddReadyzCheck("cache", synced); err != nil {
+		return fmt.Errorf("add the readiness check of the cache: %w", err)
 	}
 	return nil
 }

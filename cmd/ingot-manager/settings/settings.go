@@ -101,9 +101,9 @@ type Webhook struct {
 
 // Boot is the boot service.
 type Boot struct {
-	// Address to listen on; "0": this manager serves no boots, because `ingot-manager --only=boot` does at each site.
+	// Address to listen on in a process that serves boots: `ingot-manager --only=boot`, or a manager with --embed-boot.
 	Address string `json:"address"`
-	// URL is where servers reach it, unless their NodeProvider says otherwise. It may be empty where Address is "0".
+	// URL is where servers reach it, unless their NodeProvider says otherwise. It may be empty for a manager that serves no boots.
 	URL string `json:"url"`
 	// HostNamespaces are the only ones whose hosts are answered, where the boot service runs alone (--only=boot): a host namespace belongs to one
 	// NodeProvider. The service needs its rights in these only. Empty: all.
@@ -241,13 +241,12 @@ func (s Settings) validate() error {
 		{!isListenAddress(s.Webhook.Address) && s.Webhook.Address != "0", "webhook.address", s.Webhook.Address, "HOST:PORT or :PORT, or 0 for none"},
 		{s.Webhook.CertificateSecret == "", "webhook.certificateSecret", "", "the name of a Secret in the manager's own namespace"},
 		{s.Webhook.Configuration == "", "webhook.configuration", "", "the name of a ValidatingWebhookConfiguration"},
-		{!isListenAddress(s.Boot.Address) && s.Boot.Address != "0", "boot.address", s.Boot.Address, "HOST:PORT or :PORT, or 0 for none"},
-		{s.Boot.Address == "0" && s.Boot.Network.Interface != "", "boot.network.interface", s.Boot.Network.Interface, "nothing, because boot.address is 0"},
+		{!isListenAddress(s.Boot.Address), "boot.address", s.Boot.Address, "HOST:PORT or :PORT; a manager without --embed-boot does not listen there"},
 		{!isListenAddress(s.Boot.TLS.Address) && s.Boot.TLS.Address != "0", "boot.tls.address", s.Boot.TLS.Address, "HOST:PORT or :PORT, or 0 for none"},
 		{s.Boot.TLS.AuthoritySecret == "", "boot.tls.authoritySecret", "", "the name of a Secret in the manager's own namespace"},
 		{s.Boot.TLS.CertificateSecret == "" || s.Boot.TLS.CertificateSecret == s.Boot.TLS.AuthoritySecret, "boot.tls.certificateSecret", s.Boot.TLS.CertificateSecret,
 			"the name of another Secret in the manager's own namespace"},
-		{!s.Boot.hasUsableURL(), "boot.url", s.Boot.URL, "the URL where servers reach boot.address, such as http://10.20.0.2:8090"},
+		{s.Boot.URL != "" && !isURL(s.Boot.URL), "boot.url", s.Boot.URL, "the URL where servers reach boot.address, such as http://10.20.0.2:8090"},
 		{!slices.Contains([]string{"debug", "info", "warn", "error"}, s.Log.Level), "log.level", s.Log.Level, "debug, info, warn or error"},
 		{!slices.Contains([]string{"json", "text"}, s.Log.Format), "log.format", s.Log.Format, "json or text"},
 		{s.Concurrency < 1 || s.Concurrency > 256, "concurrency", fmt.Sprint(s.Concurrency), "1 to 256"},
@@ -267,11 +266,6 @@ func (s Settings) validate() error {
 func isListenAddress(address string) bool {
 	_, _, err := net.SplitHostPort(address)
 	return err == nil
-}
-
-// hasUsableURL reports whether servers can be told where the boot service is, or there is none.
-func (b Boot) hasUsableURL() bool {
-	return isURL(b.URL) || b.Address == "0" && b.URL == ""
 }
 
 func isURL(text string) bool {

@@ -28,7 +28,7 @@ func TestWhatMakesNoSenseIsRefusedByItsName(t *testing.T) {
 		{"a nested field that is not known", head + "boot: {url: \"http://10.0.0.2:8090\", adress: x}\n", `unknown field "adress"`},
 		{"a field given twice", head + url + "concurrency: 3\nconcurrency: 4\n", `"concurrency" already set`},
 		{"another kind", "apiVersion: v1\nkind: ConfigMap\n" + url, "apiVersion, kind: got"},
-		{"no boot URL", head, "boot.url: got \"\""},
+		{"a boot URL of another kind", head + "boot: {url: 'ftp://10.20.0.2'}\n", "boot.url: got \"ftp"},
 		{"an address without a port", head + url + "health: {address: localhost}\n", "health.address: got \"localhost\""},
 		{"a webhook's address without a port", head + url + "webhook: {address: localhost}\n", "webhook.address: got \"localhost\""},
 		{"a webhook without a Secret", head + url + "webhook: {certificateSecret: \"\"}\n", "webhook.certificateSecret: got \"\""},

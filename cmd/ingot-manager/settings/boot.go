@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// ValidateOnlyBoot returns what makes no sense for a process that is the boot service alone.
-func (s Settings) ValidateOnlyBoot() error {
+// ValidateBoot returns what is missing for a process that serves boots, and what makes no sense for it.
+func (s Settings) ValidateBoot() error {
 	var errs []error
-	if s.Boot.Address == "0" {
-		errs = append(errs, errors.New(`boot.address: got "0"; expected HOST:PORT or :PORT, because the boot service is all that --only=boot runs`))
+	if s.Boot.URL == "" {
+		errs = append(errs, errors.New("boot.url: expected the URL where servers reach boot.address, such as http://10.20.0.2:8090"))
 	}
 	if slices.Contains(s.Boot.HostNamespaces, "") {
 		errs = append(errs, fmt.Errorf("boot.hostNamespaces: got %q; expected names of namespaces, or an empty list for all", s.Boot.HostNamespaces))
