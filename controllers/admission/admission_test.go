@@ -3,7 +3,9 @@ package admission
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -18,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/yaml"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -158,7 +161,17 @@ func answering(t *testing.T) (*certificate.Rotator, *clock) {
 	now := &clock{now: time.Now()}
 	source := &certificate.Source{Reader: server.Client, Secret: secret, Clock: now.Now, Log: logr.Discard()}
 	address := freeAddress(t)
-	server.Run(t, func(mgr ctrl.Manager) error { return Setup(mgr, address, source.GetCertificate) })
+	server.Run(t, func(mgr ctrl.Manager) error {
+		handler, err := NewHandler(mgr)
+		if err != nil {
+			return err
+		}
+		listener, err := tls.Listen("tcp", address, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: source.GetCertificate})
+		if err != nil {
+			return err
+		}
+		return mgr.Add(&manager.Server{Server: &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}, Listener: listener})
+	})
 	create(t, configuration(t, "https://"+address+PathNodeType, nil))
 	k := keeper(secret, now)
 	settle(t, k)

@@ -2,11 +2,8 @@ package admission
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
-	"net"
 	"net/http"
-	"strconv"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -14,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -184,25 +180,16 @@ func refused(written *v1alpha1.NodeType, found []feasibility.Finding, err error)
 // PathNodeType is the URL path of the webhook, which config/webhook names.
 const PathNodeType = "/validate-ingot-dev-v1alpha1-nodetype"
 
-// Setup serves the webhook in every replica of the manager. The address is HOST:PORT or :PORT, and certificate returns the serving
-// certificate for each connection.
-func Setup(mgr ctrl.Manager, address string, certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) error {
-	host, text, err := net.SplitHostPort(address)
-	if err != nil {
-		return fmt.Errorf("the webhook's address: %w", err)
-	}
-	port, err := strconv.Atoi(text)
-	if err != nil {
-		return fmt.Errorf("the webhook's address %s: the port must be a number", address)
-	}
-	server := webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
-		c.MinVersion, c.GetCertificate = tls.VersionTLS12, certificate
-	}}})
-	server.Register(PathNodeType, &admission.Webhook{Handler: &NodeTypes{
+// NewHandler returns the handler of the requests of API servers, at PathNodeType.
+func NewHandler(mgr ctrl.Manager) (http.Handler, error) {
+	hook := &admission.Webhook{Handler: &NodeTypes{
 		Cache: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Decoder: admission.NewDecoder(mgr.GetScheme()),
-	}})
-	if err := mgr.Add(server); err != nil {
-		return fmt.Errorf("add the webhook to the manager: %w", err)
+	}}
+	handler, err := admission.StandaloneWebhook(hook, admission.StandaloneOptions{Logger: mgr.GetLogger().WithName("webhook"), MetricsPath: PathNodeType})
+	if err != nil {
+		return nil, fmt.Errorf("make the webhook: %w", err)
 	}
-	return nil
+	mux := http.NewServeMux()
+	mux.Handle(PathNodeType, handler)
+	return mux, nil
 }

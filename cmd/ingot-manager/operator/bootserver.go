@@ -36,9 +36,6 @@ type bootServer struct {
 // shutdownGrace is the time for requests to end when the manager stops.
 const shutdownGrace = 5 * time.Second
 
-// maxHeader is how many bytes the header of a request has: a token and a key have less than one kilobyte.
-const maxHeader = 16 << 10
-
 // bounded returns the listener with the limits of the boot service. Each of its listeners has them.
 func (s *bootServer) bounded(listener net.Listener) net.Listener {
 	return bounded.New(listener, bounded.Default(), time.Now, s.log)
@@ -59,10 +56,7 @@ func (s *bootServer) Start(ctx context.Context) error {
 	if err := s.checkFiles(); err != nil {
 		s.log.Warn("Servers cannot boot the agent", "err", err)
 	}
-	server := &http.Server{
-		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // connections that servers reset are of no interest
-	}
+	server := bounded.NewServer(s.handler, s.log)
 	stopped := make(chan error, 1)
 	go func() {
 		<-ctx.Done()

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
@@ -22,10 +23,11 @@ func newLog(ctx context.Context, l settings.Log) *slog.Logger {
 	}
 	options := &slog.HandlerOptions{Level: level}
 	isEnding := func() bool { return ctx.Err() != nil }
+	var handler slog.Handler = slog.NewJSONHandler(os.Stderr, options)
 	if l.Format == "text" {
-		return slog.New(endHandler{slog.NewTextHandler(os.Stderr, options), isEnding})
+		handler = slog.NewTextHandler(os.Stderr, options)
 	}
-	return slog.New(endHandler{slog.NewJSONHandler(os.Stderr, options), isEnding})
+	return slog.New(endHandler{limitHandler{handler, &messageLines{clock: time.Now, of: map[string]*lineCount{}}}, isEnding})
 }
 
 // endHandler writes, while the process ends, requests that its end has cancelled as information. Without it: libraries log them as errors, such as the renewal of

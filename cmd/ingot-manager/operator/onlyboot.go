@@ -91,7 +91,7 @@ func addBoot(ctx context.Context, mgr *timedManager, s settings.Settings, log *s
 	if err != nil {
 		return err
 	}
-	return errors.Join(boot.addTo(mgr, s, log), addChecks(mgr))
+	return errors.Join(boot.addTo(mgr, s, log), addMetrics(mgr, s.Metrics, log), addHealth(mgr, s.Health.Address, boot.checks(), log))
 }
 
 // bootParts are the boot service and what belongs to it. A manager that serves no boots has the server for the URLs of boot images.
@@ -119,10 +119,10 @@ func (p bootParts) addTo(mgr *timedManager, s settings.Settings, log *slog.Logge
 	if err != nil {
 		return err
 	}
-	for name, check := range map[string]healthz.Checker{"boot": p.server.checkReady, "network": p.network.checkReady} {
-		if err := mgr.AddReadyzCheck(name, check); err != nil {
-			return fmt.Errorf("add the readiness check %s: %w", name, err)
-		}
-	}
 	return addSharedAddress(mgr, s, p.server, log)
+}
+
+// checks say whether the process is ready to serve boots.
+func (p bootParts) checks() map[string]healthz.Checker {
+	return map[string]healthz.Checker{"boot": p.server.checkReady, "network": p.network.checkReady}
 }

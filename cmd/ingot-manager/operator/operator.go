@@ -28,7 +28,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -141,15 +140,11 @@ func newManager(s settings.Settings, cluster *rest.Config, scheme *runtime.Schem
 	cluster.QPS, cluster.Burst = 100, 200
 	clock := serverclock.System()
 	cluster.Wrap(clock.Wrap)
-	endpoint := metricsserver.Options{BindAddress: s.Metrics.Address, SecureServing: s.Metrics.Secure}
-	if s.Metrics.Secure {
-		endpoint.FilterProvider = filters.WithAuthenticationAndAuthorization
-	}
 	mgr, err := ctrl.NewManager(cluster, ctrl.Options{
 		Scheme:                        scheme,
 		Cache:                         cached,
-		Metrics:                       endpoint,
-		HealthProbeBindAddress:        s.Health.Address,
+		Metrics:                       metricsserver.Options{BindAddress: "0"}, // addMetrics and addHealth serve within limits
+		HealthProbeBindAddress:        "0",
 		LeaderElection:                s.LeaderElection.Enabled,
 		LeaderElectionID:              s.LeaderElection.Name,
 		LeaderElectionNamespace:       s.Namespace,
@@ -215,10 +210,11 @@ func addParts(ctx context.Context, mgr *timedManager, s settings.Settings, log *
 	if err := metrics.Registry.Register(&fleetCollector{reader: mgr.GetCache(), now: mgr.clock.Now, log: mgr.GetLogger().WithName("census")}); err != nil {
 		return fmt.Errorf("register the census: %w", err)
 	}
+	checks := map[string]healthz.Checker{}
 	if o.EmbedBoot {
-		err = boot.addTo(mgr, s, log)
+		err, checks = boot.addTo(mgr, s, log), boot.checks()
 	}
-	return errors.Join(err, addWebhook(mgr, s), tls.addKeeper(mgr, s, log), addChecks(mgr))
+	return errors.Join(err, addWebhook(mgr, s, log), tls.addKeeper(mgr, s, log), addMetrics(mgr, s.Metrics, log), addHealth(mgr, s.Health.Address, checks, log))
 }
 
 // sessionOwner returns the mark of this installation's sessions at BMCs. The uid of kube-system stands for the management cluster: it stays through
@@ -313,22 +309,6 @@ func addNamed(mgr ctrl.Manager, parts ...namedPart) error {
 		if err := mgr.Add(part.Runnable); err != nil {
 			return fmt.Errorf("add %s: %w", part.name, err)
 		}
-	}
-	return nil
-}
-
-func addChecks(mgr ctrl.Manager) error {
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return fmt.Errorf("add the health check: %w", err)
-	}
-	synced := func(r *http.Request) error {
-		if !mgr.GetCache().WaitForCacheSync(r.Context()) {
-			return fmt.Errorf("the cache has not synced")
-		}
-		return nil
-	}
-	if err := mgr.AddReadyzCheck("cache", synced); err != nil {
-		return fmt.Errorf("add the readiness check of the cache: %w", err)
 	}
 	return nil
 }

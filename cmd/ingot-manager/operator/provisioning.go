@@ -175,7 +175,12 @@ func (p *provisioning) serveDHCP(ctx context.Context, address netip.Addr) error 
 	if p.settings.DHCP == settings.DHCPServe {
 		network.Lease = &dhcp.LeaseSettings{}
 	}
+	relays, err := p.settings.ParseRelays()
+	if err != nil {
+		return err
+	}
 	return dhcp.Serve(ctx, dhcp.Options{
+		Relays:  relays,
 		Network: network, Interface: p.settings.Interface, NoteStranger: p.noteStranger, Log: p.log.With("protocol", "DHCP"),
 		Count: func(stage dhcp.Stage, answer string) { sessions.CountDHCP(string(stage), answer) },
 		Find: func(ctx context.Context, mac string, relay netip.Addr) (dhcp.Host, bool, error) {
@@ -241,7 +246,9 @@ func (p *provisioning) serveTFTP(ctx context.Context, address netip.Addr) error 
 	if err != nil {
 		return fmt.Errorf("TFTP: %w: may this program use the port (CAP_NET_BIND_SERVICE)?", err)
 	}
-	return tftp.Serve(ctx, conn, programFiles{os.DirFS(p.settings.Programs)}, p.log.With("protocol", "TFTP"), sessions.CountTFTP)
+	return tftp.Serve(ctx, conn, tftp.Options{
+		Files: programFiles{os.DirFS(p.settings.Programs)}, Clock: time.Now, Log: p.log.With("protocol", "TFTP"), Count: sessions.CountTFTP,
+	})
 }
 
 const (

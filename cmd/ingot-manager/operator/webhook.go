@@ -2,7 +2,9 @@ package operator
 
 import (
 	"crypto/rand"
+	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -14,14 +16,19 @@ import (
 )
 
 // addWebhook adds the admission webhook and the keeper of its certificate.
-func addWebhook(mgr ctrl.Manager, s settings.Settings) error {
+func addWebhook(mgr ctrl.Manager, s settings.Settings, managerLog *slog.Logger) error {
 	if s.Webhook.Address == "0" {
 		return nil
 	}
 	secret := client.ObjectKey{Namespace: s.Namespace, Name: s.Webhook.CertificateSecret}
 	log := mgr.GetLogger().WithName("webhook")
 	source := &certificate.Source{Reader: mgr.GetAPIReader(), Secret: secret, Clock: time.Now, Log: log}
-	if err := admission.Setup(mgr, s.Webhook.Address, source.GetCertificate); err != nil {
+	handler, err := admission.NewHandler(mgr)
+	if err != nil {
+		return err
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: source.GetCertificate, NextProtos: []string{"http/1.1"}}
+	if err := addEndpoint(mgr, "webhook.address", s.Webhook.Address, config, handler, managerLog.With("logger", "webhook")); err != nil {
 		return err
 	}
 	keeper := &certificate.Rotator{

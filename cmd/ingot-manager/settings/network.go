@@ -27,6 +27,8 @@ type Network struct {
 	// Subnets are those whose addresses are leased. A request that comes by a relay agent belongs to the subnet of the relay's address, any other to
 	// that of Address.
 	Subnets []Subnet `json:"subnets"`
+	// Relays are the addresses of the relay agents whose requests are answered, as the relay names itself (giaddr). Those by other relays are not answered.
+	Relays []string `json:"relays"`
 	// LeaseTime is how long a lease is valid.
 	LeaseTime metav1.Duration `json:"leaseTime"`
 	// TFTP serves the boot programs to firmware that cannot load them by HTTP.
@@ -71,7 +73,7 @@ type ParsedSubnet struct {
 
 func defaultNetwork() Network {
 	return Network{
-		DHCP: DHCPOff, Subnets: []Subnet{}, LeaseTime: metav1.Duration{Duration: time.Hour}, TFTP: true, RouterAdvertisements: true, Programs: "/usr/lib/ipxe",
+		DHCP: DHCPOff, Subnets: []Subnet{}, Relays: []string{}, LeaseTime: metav1.Duration{Duration: time.Hour}, TFTP: true, RouterAdvertisements: true, Programs: "/usr/lib/ipxe",
 	}
 }
 
@@ -101,7 +103,23 @@ func (n Network) validate() []error {
 	if address, err := netip.ParseAddr(n.Address); n.Address != "" && (err != nil || !address.Is4()) {
 		refuse("address", n.Address, "an IPv4 address of boot.network.interface, or nothing")
 	}
+	if _, err := n.ParseRelays(); err != nil {
+		errs = append(errs, err)
+	}
 	return append(errs, n.validateSubnets()...)
+}
+
+// ParseRelays returns the addresses of the relay agents.
+func (n Network) ParseRelays() ([]netip.Addr, error) {
+	var out []netip.Addr
+	for i, text := range n.Relays {
+		address, err := netip.ParseAddr(text)
+		if err != nil || !address.Is4() {
+			return nil, fmt.Errorf("boot.network.relays[%d]: got %q; expected an IPv4 address", i, text)
+		}
+		out = append(out, address)
+	}
+	return out, nil
 }
 
 func (n Network) validateSubnets() []error {

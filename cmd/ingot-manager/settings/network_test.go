@@ -78,7 +78,7 @@ func TestTheSettingsOfTheFirstRackAreRead(t *testing.T) {
 	if !found {
 		t.Fatal("the document has no settings")
 	}
-	if _, err := Read(strings.NewReader(head + members)); err != nil {
+	if _, err := Read(strings.NewReader(head + "boot:\n" + members)); err != nil {
 		t.Error(err)
 	}
 }

@@ -50,7 +50,7 @@ func serveFiles(argument string) error {
 		return err
 	}
 	go func() {
-		fmt.Fprintln(os.Stderr, tftp.Serve(context.Background(), conn, os.DirFS(dir), slog.New(slog.DiscardHandler), func(string) {}))
+		fmt.Fprintln(os.Stderr, tftp.Serve(context.Background(), conn, tftp.Options{Files: os.DirFS(dir), Clock: time.Now, Log: slog.New(slog.DiscardHandler), Count: func(string) {}}))
 	}()
 	service, err := New(Options{
 		Store: &lockedStore{fakeStore: &fakeStore{sessions: openSessions(bootingServers)}}, Key: func(context.Context) ([]byte, error) { return bytes.Repeat([]byte{1}, 32), nil },

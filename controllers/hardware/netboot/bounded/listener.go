@@ -6,6 +6,7 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 )
@@ -17,6 +18,11 @@ type Limits struct {
 	// Chunk is how many bytes a client must take within Progress. The time in which nothing is sent to it does not count.
 	Chunk    int64
 	Progress time.Duration
+}
+
+// OfControlPlane returns the limits of what API servers, kubelets and readers of metrics ask.
+func OfControlPlane() Limits {
+	return Limits{Connections: 256, PerSource: 64, Chunk: 256 << 10, Progress: 30 * time.Second}
 }
 
 // Default returns the limits of the boot service. A BMC that reads a medium at 10 KB a second is served; two thousand connections with their buffers have about
@@ -34,7 +40,8 @@ type Listener struct {
 
 	mu    sync.Mutex
 	total int
-	open  map[netip.Prefix]int
+	// open has the connections of each source, the oldest first.
+	open map[netip.Prefix][]*conn
 	// refused is how many were refused since the last line in the log, which was written at loggedAt.
 	refused  int
 	loggedAt time.Time
@@ -42,7 +49,7 @@ type Listener struct {
 
 // New returns the listener within the limits. What is refused is logged once a minute.
 func New(listener net.Listener, limits Limits, clock func() time.Time, log *slog.Logger) *Listener {
-	return &Listener{Listener: listener, limits: limits, clock: clock, log: log, open: map[netip.Prefix]int{}}
+	return &Listener{Listener: listener, limits: limits, clock: clock, log: log, open: map[netip.Prefix][]*conn{}}
 }
 
 // Accept implements net.Listener. A connection for which there is no room is closed.
@@ -52,43 +59,82 @@ func (l *Listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		source := sourceOf(accepted.RemoteAddr())
-		if l.hasRoomFor(source) {
-			return &conn{Conn: accepted, listener: l, source: source}, nil
+		c := &conn{Conn: accepted, listener: l, source: sourceOf(accepted.RemoteAddr())}
+		displaced, isAdmitted := l.admit(c)
+		if displaced != nil {
+			displaced.reset()
 		}
-		if tcp, isTCP := accepted.(*net.TCPConn); isTCP {
-			_ = tcp.SetLinger(0) // the client hears of it at once, and nothing is left here
+		if isAdmitted {
+			return c, nil
 		}
-		_ = accepted.Close() // nobody is told of its failure: the client has nothing
+		reset(accepted)
 	}
 }
 
-// hasRoomFor reports whether there is a place for a connection of the source, and takes it.
-func (l *Listener) hasRoomFor(source netip.Prefix) bool {
+// admit gives the connection a place. Where all are taken it is that of the oldest connection of the source that has most, so that a few sources with many
+// connections keep nobody else out; a source that has as many as any other gets none.
+func (l *Listener) admit(c *conn) (displaced *conn, isAdmitted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.total < l.limits.Connections && l.open[source] < l.limits.PerSource {
-		l.total++
-		l.open[source]++
-		return true
+	own := len(l.open[c.source])
+	if own >= l.limits.PerSource {
+		l.refuse(c.source, own)
+		return nil, false
 	}
+	if l.total >= l.limits.Connections {
+		crowd := l.largest()
+		if len(l.open[crowd]) <= own+1 {
+			l.refuse(c.source, own)
+			return nil, false
+		}
+		displaced = l.open[crowd][0]
+		l.refuse(crowd, len(l.open[crowd]))
+	}
+	l.total++
+	l.open[c.source] = append(l.open[c.source], c)
+	return displaced, true
+}
+
+// largest returns the source that has most connections.
+func (l *Listener) largest() (most netip.Prefix) {
+	for source, open := range l.open {
+		if len(open) > len(l.open[most]) {
+			most = source
+		}
+	}
+	return most
+}
+
+// refuse counts and logs that a connection of the source was refused or ended.
+func (l *Listener) refuse(source netip.Prefix, open int) {
 	l.refused++
 	if now := l.clock(); l.loggedAt.IsZero() || now.Sub(l.loggedAt) >= time.Minute || now.Before(l.loggedAt) {
-		l.log.Warn("connections are refused, because there are too many", "from", source.Addr().String(), "fromThere", l.open[source], "mostFromOne", l.limits.PerSource, "inAll", l.total,
+		l.log.Warn("connections are refused or ended, because there are too many", "from", source.Addr().String(), "fromThere", open, "mostFromOne", l.limits.PerSource, "inAll", l.total,
 			"most", l.limits.Connections, "refused", l.refused)
 		l.loggedAt, l.refused = now, 0
 	}
-	return false
 }
 
 // leave gives the place back.
-func (l *Listener) leave(source netip.Prefix) {
+func (l *Listener) leave(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.total--
-	if l.open[source]--; l.open[source] == 0 {
-		delete(l.open, source)
+	open := l.open[c.source]
+	if at := slices.Index(open, c); at >= 0 {
+		open = slices.Delete(open, at, at+1)
 	}
+	if l.open[c.source] = open; len(open) == 0 {
+		delete(l.open, c.source)
+	}
+}
+
+// reset closes a connection so that its client hears of it at once and nothing is left here. Nobody is told of its failure: the client has nothing.
+func reset(c net.Conn) {
+	if tcp, isTCP := c.(*net.TCPConn); isTCP {
+		_ = tcp.SetLinger(0)
+	}
+	_ = c.Close()
 }
 
 // sourceOf returns the address, or the network of 64 bits that an IPv6 address is in; the zero value for what is neither.
@@ -122,8 +168,14 @@ type conn struct {
 
 // Close implements net.Conn.
 func (c *conn) Close() error {
-	c.closed.Do(func() { c.listener.leave(c.source) })
+	c.closed.Do(func() { c.listener.leave(c) })
 	return c.Conn.Close()
+}
+
+// reset is Close, of which the client hears at once.
+func (c *conn) reset() {
+	c.closed.Do(func() { c.listener.leave(c) })
+	reset(c.Conn)
 }
 
 // Read implements net.Conn. What the client sends begins another answer.

@@ -40,7 +40,7 @@ func newHall(t *testing.T, limits Limits) *hall {
 	}
 	h.address = listener.Addr().String()
 	h.listener = New(listener, limits, func() time.Time { return h.now }, slog.New(slog.NewTextHandler(h.log, nil)))
-	server := &http.Server{MaxHeaderBytes: 16 << 10, ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		file, err := os.Open(path)
 		if err != nil {
 			t.Error(err)
@@ -52,7 +52,8 @@ func newHall(t *testing.T, limits Limits) *hall {
 			return
 		}
 		http.ServeContent(w, r, "initrd", time.Time{}, file)
-	})}
+	}), slog.New(slog.DiscardHandler))
+	server.ReadHeaderTimeout = time.Second
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(h.listener) }()
 	t.Cleanup(func() {
@@ -163,6 +164,36 @@ func TestThereAreNoMoreThanTheLimitsAndRoomIsGivenBack(t *testing.T) {
 			t.Errorf("%s: after they have left: %v", name, err)
 		}
 	}
+}
+
+// TestAFewSourcesKeepNobodyOut: four neighbours take every place, and a server boots.
+func TestAFewSourcesKeepNobodyOut(t *testing.T) {
+	h := newHall(t, Limits{Connections: 40, PerSource: 20, Chunk: 1 << 20, Progress: time.Minute})
+	dial := func(source string) net.Conn {
+		t.Helper()
+		from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}}
+		c, err := from.Dial("tcp", h.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	for i := range 40 {
+		dial(fmt.Sprintf("127.0.0.%d", 2+i%4))
+	}
+	h.await(t, "every place is taken", func() bool { return h.open() == 40 })
+	if err := h.get("/file"); err != nil {
+		t.Errorf("a server that has no connection yet: %v", err)
+	}
+	h.await(t, "one of theirs has ended", func() bool { return h.open() == 39 })
+	// Each of those who have as many as any other gets no place of another.
+	dial("127.0.0.2")
+	from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP("127.0.0.3")}}
+	if c, err := from.Dial("tcp", h.address); err == nil { // it may hear of it at once
+		defer c.Close()
+	}
+	h.await(t, "they have no more than before", func() bool { return h.open() == 40 })
 }
 
 func TestAHeaderOfTenMegabytesAndHalfAnOneEnd(t *testing.T) {

@@ -7,9 +7,13 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
+	"sync"
+	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/insomniacslk/dhcp/dhcpv4/server4"
+	"golang.org/x/time/rate"
 
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot/strangers"
 )
@@ -31,6 +35,10 @@ type Options struct {
 	// Find returns the host with the MAC address; found is false for a stranger. relay is the address of the relay agent that the request came by, on
 	// the host's own network; invalid where it came directly.
 	Find func(ctx context.Context, mac string, relay netip.Addr) (host Host, found bool, err error)
+	// Relays are the relay agents whose requests are answered. Without this list: a program on another network names itself as the relay and is told of every host.
+	Relays []netip.Addr
+	// Clock is the current time; nil: time.Now.
+	Clock func() time.Time
 	// NoteStranger is called for a request of a stranger that wants to boot from the network; nil: nothing.
 	NoteStranger func(strangers.Sighting)
 	// Count is called for each request, for metrics; nil: nothing. answer is one of the Answer constants; both have few values, whatever is sent.
@@ -48,6 +56,10 @@ const (
 	AnswerNone = "none"
 	// AnswerStranger is none, because the MAC address is nobody's.
 	AnswerStranger = "stranger"
+	// AnswerRelay is none, because the relay agent is not one of Options.Relays.
+	AnswerRelay = "relay"
+	// AnswerLimited is none, because the host has asked too often.
+	AnswerLimited = "limited"
 	// AnswerFailed is none, because the host cannot be looked up or has no address left, or the answer could not be sent.
 	AnswerFailed = "failed"
 )
@@ -59,6 +71,35 @@ var answerNames = map[dhcpv4.MessageType]string{dhcpv4.MessageTypeOffer: AnswerO
 type Server struct {
 	options Options
 	ctx     context.Context
+
+	mu sync.Mutex
+	// asked limits the requests of each host that is known, so that its size is bounded by their number.
+	asked map[string]*rate.Limiter
+}
+
+// A boot has about ten requests within a minute: firmware, iPXE and the agent ask one after the other, and each asks again a few times.
+const (
+	requestBurst    = 30
+	requestInterval = time.Second
+)
+
+// mayAsk reports whether the host has not asked too often.
+func (s *Server) mayAsk(mac string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asked == nil {
+		s.asked = map[string]*rate.Limiter{}
+	}
+	limiter := s.asked[mac]
+	if limiter == nil {
+		limiter = rate.NewLimiter(rate.Every(requestInterval), requestBurst)
+		s.asked[mac] = limiter
+	}
+	now := time.Now
+	if s.options.Clock != nil {
+		now = s.options.Clock
+	}
+	return limiter.AllowN(now(), 1)
 }
 
 // Serve answers until ctx ends.
@@ -129,6 +170,10 @@ func (s *Server) answer(request *dhcpv4.DHCPv4, isProxyPort bool) (reply *dhcpv4
 	if relay.IsUnspecified() {
 		relay = netip.Addr{}
 	}
+	if relay.IsValid() && !slices.Contains(s.options.Relays, relay) {
+		s.options.Log.Warn("DHCP: a request by a relay agent that is not in boot.network.relays is not answered", "relay", relay, "mac", mac)
+		return nil, AnswerRelay
+	}
 	host, found, err := s.options.Find(s.ctx, mac, relay)
 	if err != nil {
 		s.options.Log.Warn("a DHCP request is not answered", "mac", mac, "error", err)
@@ -139,6 +184,9 @@ func (s *Server) answer(request *dhcpv4.DHCPv4, isProxyPort bool) (reply *dhcpv4
 			s.options.NoteStranger(s.sighting(request, mac, relay))
 		}
 		return nil, AnswerStranger
+	}
+	if !s.mayAsk(mac) {
+		return nil, AnswerLimited
 	}
 	if reply = s.options.Network.of(host).Answer(request, host.Address, isProxyPort); reply == nil {
 		return nil, AnswerNone

@@ -3,6 +3,7 @@ package tftp
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -50,6 +51,11 @@ func (l *lines) String() string {
 // start serves the files on loopback and returns the address and a function that stops the server.
 func start(t *testing.T, files fs.FS) (address string, log *lines, stop func()) {
 	t.Helper()
+	return startWithin(t, files, maxTransfers, maxOfClient)
+}
+
+func startWithin(t *testing.T, files fs.FS, most, mostOfOne int) (address string, log *lines, stop func()) {
+	t.Helper()
 	conn, err := net.ListenPacket("udp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +63,12 @@ func start(t *testing.T, files fs.FS) (address string, log *lines, stop func()) 
 	log = &lines{}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- Serve(ctx, conn, files, slog.New(slog.NewTextHandler(log, nil)), log.count) }()
+	go func() {
+
+		o := Options{Files: files, Clock: time.Now, Log: slog.New(slog.NewTextHandler(log, nil)), Count: log.count}
+		ended <- serve(ctx, conn, o, &transfers{most: most, mostOfOne: mostOfOne, of: map[string]int{}})
+
+	}()
 	var once sync.Once
 	stop = func() {
 		once.Do(func() {
@@ -154,7 +165,7 @@ func FuzzANameLeadsToAFileOrNowhere(f *testing.F) {
 	files := fstest.MapFS{"snponly.efi": {Data: []byte("program")}}
 	f.Fuzz(func(t *testing.T, name string) {
 		var out sink
-		err := send(name, &out, checked{t, files})
+		err := send(name, &out, Options{Files: checked{t, files}, Clock: time.Now})
 		if err == nil != (out.String() == "program") || err == nil && !strings.Contains(name, "snponly.efi") {
 			t.Errorf("%q: %q, %v", name, out.String(), err)
 		}
@@ -183,8 +194,11 @@ func TestAThousandServersThatAskAtOnceGetTheirProgram(t *testing.T) {
 	address, _, _ := start(t, fstest.MapFS{"snponly.efi": {Data: program}})
 	failed := make(chan error, clients)
 	var group sync.WaitGroup
+	place := make(chan struct{}, maxOfClient/2) // all have one address, and a transfer ends here before it ends there
 	for range clients {
 		group.Go(func() {
+			place <- struct{}{}
+			defer func() { <-place }()
 			client, err := pin.NewClient(address)
 			if err != nil {
 				failed <- err
@@ -209,5 +223,72 @@ func TestAThousandServersThatAskAtOnceGetTheirProgram(t *testing.T) {
 	close(failed)
 	for err := range failed {
 		t.Error(err)
+	}
+}
+
+// TestAFloodOfRequestsIsBounded: each request without options is answered with a block before anybody has confirmed the address, and is waited for.
+func TestAFloodOfRequestsIsBounded(t *testing.T) {
+	const requests, mostOfOne = 40, 8
+	address, log, stop := startWithin(t, fstest.MapFS{"snponly.efi": {Data: bytes.Repeat([]byte("iPXE"), 5000)}}, 2*mostOfOne, mostOfOne)
+	server, err := net.ResolveUDPAddr("udp4", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range requests {
+		client, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		if _, err := client.WriteTo([]byte("\x00\x01snponly.efi\x00octet\x00"), server); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, "those for whom there is no room are refused", func() bool { return log.counted(ResultBusy) == requests-mostOfOne })
+	other, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 2)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := other.WriteTo([]byte("\x00\x01snponly.efi\x00octet\x00"), server); err != nil {
+		t.Fatal(err)
+	}
+	_ = other.SetReadDeadline(time.Now().Add(10 * time.Second))
+	block := make([]byte, 600)
+	if n, err := other.Read(block); err != nil || n != 4+512 || block[1] != 3 {
+		t.Errorf("another client gets %d bytes: %v", n, err)
+	}
+	stop()
+	if log.counted(ResultSent) > 0 || log.counted(ResultBusy) > requests-mostOfOne {
+		t.Errorf("%v", log.results)
+	}
+}
+
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for range 2000 {
+		if is() {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatalf("never: %s", what)
+}
+
+func (l *lines) counted(result string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.results[result]
+}
+
+func TestATransferThatTakesTooLongEnds(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	r := timedReader{strings.NewReader("abc"), func() time.Time { return now }, now.Add(transferLimit)}
+	if n, err := r.Read(make([]byte, 1)); n != 1 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	now = now.Add(transferLimit + time.Second)
+	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, errSlow) {
+		t.Errorf("%v", err)
 	}
 }
