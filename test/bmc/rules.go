@@ -143,6 +143,8 @@ type LoginRules struct {
 	NoBasic bool `json:"noBasic"`
 	// LimitRefusal is how one more session is refused; empty: 503 with SessionLimitExceeded.
 	LimitRefusal Refusal `json:"limitRefusal"`
+	// LimitRetryAfter is the header Retry-After of that refusal; empty: it has none.
+	LimitRetryAfter string `json:"limitRetryAfter"`
 }
 
 // SessionContext is what a BMC does with the member Context of a new session. Empty: it is kept and shown (Session v1.5).

@@ -270,7 +270,7 @@ func TestAnswersBecomeTypedErrors(t *testing.T) {
 		{500, "", "120", hardware.Busy},
 		{501, "", "", hardware.Unsupported},
 		{503, "", "", hardware.Busy},
-		{503, message("SessionLimitExceeded"), "30", hardware.Busy},
+		{503, message("SessionLimitExceeded"), "30", hardware.SessionsExhausted},
 		{504, "", "", hardware.Unreachable},
 		{200, "", "", hardware.Invalid},
 		{200, "null", "", hardware.Invalid},

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
 	"path"
 	"slices"
 	"strings"
@@ -83,7 +82,7 @@ func (c *conn) readSystem(uri string) (*system, error) {
 		return nil, err
 	}
 	defer schemas.DeferredCleanupHTTPResponse(resp)
-	raw, err := io.ReadAll(resp.Body)
+	raw, err := readResourceBody(resp)
 	if err != nil {
 		return nil, err
 	}
@@ -191,20 +190,4 @@ func (c *conn) skipResourceError(err error, uri string) error {
 	}
 	c.bmc.client.options.Log.Debug("BMC resource left out", "bmc", c.bmc.endpoint.Address, "path", uri, "status", statusOf(err))
 	return nil
-}
-
-// collectionMembers returns the members of a collection from all its pages, each once. gofish's readers are not used, see the package comment.
-func (c *conn) collectionMembers(uri string) ([]string, error) {
-	var all []string
-	visited := map[string]bool{}
-	for uri != "" && !visited[uri] { // some firmware's last page links to itself
-		visited[uri] = true
-		page, err := schemas.GetCollection(c.api, uri)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, page.ItemLinks...)
-		uri = page.MembersNextLink
-	}
-	return distinctLinks(all), nil
 }
