@@ -136,7 +136,7 @@ func (b *BMC) Start(ctx context.Context) error {
 	}
 	b.server = &http.Server{
 		Handler: handler, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 5 * time.Minute,
-		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, VerifyConnection: b.countHandshake},
+		TLSConfig: b.tlsConfig(certificate),
 		ErrorLog:  log.New(logWriter{b.options.Log}, "", 0),
 	}
 	b.listening.Go(func() {
@@ -145,6 +145,15 @@ func (b *BMC) Start(ctx context.Context) error {
 		}
 	})
 	return nil
+}
+
+// tlsConfig returns the versions that the BMC speaks.
+func (b *BMC) tlsConfig(certificate tls.Certificate) *tls.Config {
+	config := &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, VerifyConnection: b.countHandshake}
+	if old, isOld := map[TLSRule]uint16{TLS10: tls.VersionTLS10, TLS11: tls.VersionTLS11}[b.options.Personality.Wire.TLS]; isOld {
+		config.MinVersion, config.MaxVersion = tls.VersionTLS10, old
+	}
+	return config
 }
 
 // Stop closes every connection and returns when no request is left. The BMC must have been started.

@@ -183,7 +183,23 @@ type WireRules struct {
 	FreezesAfter int `json:"freezesAfter"`
 	// RefusesIfMatchOnActions answers an action with an If-Match header with 412 (iDRAC10).
 	RefusesIfMatchOnActions bool `json:"refusesIfMatchOnActions"`
+	// ByteOrderMark begins every body with UTF-8's byte-order mark.
+	ByteOrderMark bool `json:"byteOrderMark"`
+	// Empty is the path of a resource that is answered with 200 and no body; empty: none is.
+	Empty string `json:"empty"`
+	// TLS is the versions that the BMC speaks.
+	TLS TLSRule `json:"tls"`
 }
+
+// TLSRule is which versions of TLS a BMC speaks. Empty: 1.2 and later.
+type TLSRule string
+
+// BMCs that speak no safe version.
+const (
+	// TLS10 and TLS11 mean that they speak these and none later, and refuse a client by an alert.
+	TLS10 TLSRule = "1.0"
+	TLS11 TLSRule = "1.1"
+)
 
 // ErrorForm is the form of a BMC's errors. Empty: an error object with an array of messages.
 type ErrorForm string

@@ -158,8 +158,11 @@ func describeTransport(err error) string {
 		invalid  x509.CertificateInvalidError
 		verify   *tls.CertificateVerificationError
 		record   tls.RecordHeaderError
+		old      *oldTLSError
 	)
 	switch {
+	case errors.As(err, &old):
+		return old.Error()
 	case errors.As(err, &unknown):
 		return "the BMC's certificate is signed by an authority that is not trusted: add it to the provider's CA bundle, or turn verification off there"
 	case errors.As(err, &hostname), errors.As(err, &invalid), errors.As(err, &verify):

@@ -96,6 +96,8 @@ type transport struct {
 	clock    func() time.Time
 	// token is sent as X-Auth-Token when there is a session.
 	token string
+	// hasAnswered is true when the BMC has answered a request, so that its TLS is one that can be used. The line's gate guards it.
+	hasAnswered bool
 	// isBasic sends the credentials with every request, where the BMC has no sessions.
 	isBasic bool
 }
@@ -228,8 +230,12 @@ func (w *transport) send(req *http.Request, state *callState) (*http.Response, [
 	state.last = req.Method + " " + req.URL.Path
 	resp, err := w.base.RoundTrip(w.authorize(req.Clone(ctx)))
 	if err != nil {
+		if !w.hasAnswered {
+			err = w.explainHandshake(ctx, err)
+		}
 		return nil, nil, err
 	}
+	w.hasAnswered = true
 	body, err := readAnswer(resp)
 	return resp, body, err
 }
