@@ -263,6 +263,7 @@ const (
 	ResetPushPowerButton  Reset = "PushPowerButton"
 	ResetForceOn          Reset = "ForceOn"
 	ResetPowerCycle       Reset = "PowerCycle"
+	ResetFullPowerCycle   Reset = "FullPowerCycle"
 )
 
 var (

@@ -22,6 +22,8 @@ type line struct {
 	// slots says whose the sessions of a BMC are whose slots are full, and slotsAt when they were listed.
 	slots   string
 	slotsAt time.Time
+	// softOffs are the requests of power-offs that are not forced, by the path of the system.
+	softOffs map[string]softOff
 	// insertions are the images that slots for virtual media were asked to insert, by the path of the slot.
 	insertions map[string]insertion
 }

@@ -27,7 +27,7 @@ type systemLinks struct {
 		Reset struct {
 			Target     string   `json:"target"`
 			ActionInfo string   `json:"@Redfish.ActionInfo"`
-			Allowable  []string `json:"ResetType@Redfish.AllowableValues"`
+			Allowable  looseArg `json:"ResetType@Redfish.AllowableValues"`
 		} `json:"#ComputerSystem.Reset"`
 	}
 	Boot     map[string]json.RawMessage
