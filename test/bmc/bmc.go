@@ -74,6 +74,9 @@ type BMC struct {
 	sessionsMade int
 	// boot is the override that the system shows, future the one that its settings object shows until the server boots.
 	boot, future bootOverride
+	// former is the override before the last change, which is shown by as many reads as formerReads says.
+	former      bootOverride
+	formerReads int
 	// bootedURI is the URI that the last boot loads its program from.
 	bootedURI string
 	// certificates are those for HTTPS boot, in PEM; empty: one that was deleted.

@@ -78,7 +78,7 @@ func (b *BMC) TakeBoot() hardware.BootSource {
 	if taken.target == "UefiHttp" && b.options.Personality.Boot.HTTPBootURI == URITaken {
 		set.uri = ""
 	}
-	b.boot, b.bootedURI, b.bootedImage = *set, "", ""
+	b.boot, b.bootedURI, b.bootedImage, b.formerReads = *set, "", "", 0
 	if taken.enabled == "Disabled" || taken.mode == "Legacy" && b.options.Personality.Boot.Mode != BootModeAbsent {
 		return ""
 	}
@@ -139,13 +139,21 @@ func (b *BMC) addBootLists(boot map[string]any) {
 	}
 }
 
+// shown returns the override as it is shown, which may be the one before the last change.
+func (b *BMC) shown(o bootOverride) bootOverride {
+	if b.formerReads > 0 {
+		return b.former
+	}
+	return o
+}
+
 // systemBoot returns the member Boot of the system. What may be written is listed there unless the settings object lists it.
 func (b *BMC) systemBoot() map[string]any {
 	if b.isBootUnloaded() {
 		return map[string]any{}
 	}
 	settings := b.options.Personality.Boot.Settings
-	return b.bootDocument(b.boot, settings == nil || settings.Members == SettingsMode)
+	return b.bootDocument(b.shown(b.boot), settings == nil || settings.Members == SettingsMode)
 }
 
 // settingsNow returns the settings object with its present values.
@@ -154,7 +162,7 @@ func (b *BMC) settingsNow(static map[string]any) map[string]any {
 	boot := map[string]any{"BootOrder": []any{}, "BootSourceOverrideMode": nil, "StopBootOnFault": nil}
 	switch b.options.Personality.Boot.Settings.Members {
 	case SettingsOverride:
-		boot = b.bootDocument(*b.override(), true)
+		boot = b.bootDocument(b.shown(*b.override()), true)
 		if etag := b.servedETag(b.etag()); etag != "" {
 			document["@odata.etag"] = etag
 		}
@@ -278,6 +286,7 @@ func (b *BMC) storeOverride(next bootOverride, hasMode bool) {
 	if b.faults.NullBootTarget || b.faults.KeepsBootTarget {
 		return
 	}
+	b.former, b.formerReads = *set, rules.ShowsAfter
 	next.version = set.version
 	switch {
 	case rules.Dropped:

@@ -28,6 +28,8 @@ type BootRules struct {
 	ModeRefusal string `json:"modeRefusal"`
 	// LoadsAfter is how many reads of the system after each boot still have an empty Boot, because the BMC loads it when it is first read.
 	LoadsAfter int `json:"loadsAfter"`
+	// ShowsAfter is how many reads of the override after each change still show what was set before.
+	ShowsAfter int `json:"showsAfter"`
 	// SuccessBody answers a change with 200 and a body that has an error object with the message Success (iLO).
 	SuccessBody bool `json:"successBody"`
 	// HTTPBootURI is how HttpBootUri is treated.

@@ -143,6 +143,7 @@ func (b *BMC) get(w http.ResponseWriter, r *http.Request, path string) {
 		b.unloadedReads++
 	}
 	if path == b.overridePath() {
+		b.formerReads = max(0, b.formerReads-1)
 		if etag := b.servedETag(b.etag()); etag != "" {
 			w.Header().Set("ETag", etag)
 		}

@@ -30,26 +30,36 @@ func (b *bmc) SetBootAlways(ctx context.Context, source hardware.BootSource) err
 	return b.call(ctx, opBoot, func(c *conn) error { return c.setBoot(source, "", alwaysFirst) })
 }
 
-// ClearBoot implements hardware.BMC. Where an override cannot be disabled, it is set to the disk.
+// ClearBoot implements hardware.BMC. Whatever override is set is disabled, also one of the disk. Where an override cannot be disabled, it is set to the disk.
 func (b *bmc) ClearBoot(ctx context.Context) error {
-	return b.call(ctx, "clear boot override", func(c *conn) error {
-		place, err := c.findBootPlace()
-		if err != nil || !place.reported().hasForeignBoot() {
+	return b.call(ctx, opClearBoot, (*conn).clearBoot)
+}
+
+const opClearBoot = "clear boot override"
+
+// clearBoot disables the override.
+func (c *conn) clearBoot() error {
+	place, err := c.findBootPlace()
+	if err != nil || !place.isSet() {
+		return err
+	}
+	uri := place.home.uri
+	if c.line().isUndisabled(uri) && place.reported().isDisk() {
+		return nil
+	}
+	for _, cleared := range clearedOverrides(place) {
+		_, after, err := c.changeOverride(place, cleared, cleared.isCleared)
+		if err != nil && !isRefused(err) {
 			return err
 		}
-		for _, cleared := range clearedOverrides(place) {
-			after, err := c.changeOverride(place, cleared)
-			if err != nil && !isRefused(err) {
-				return err
-			}
-			if err == nil && !after.hasForeignBoot() {
-				return nil
-			}
+		if err == nil && cleared.isCleared(after) {
+			c.line().keepUndisabled(uri, !cleared.isDisabled())
+			return nil
 		}
-		return hardware.Errorf(hardware.Unsupported, "clear boot override", b.endpoint.Address,
-			"the BMC keeps the override %q %q, so the server boots from there until somebody clears it in the firmware's setup",
-			place.reported().text(memberTarget), place.reported().text(memberEnabled))
-	})
+	}
+	return hardware.Errorf(hardware.Unsupported, opClearBoot, c.bmc.endpoint.Address,
+		"the BMC keeps the override %q %q, so the server boots from there until somebody clears it in the firmware's setup",
+		place.reported().text(memberTarget), place.reported().text(memberEnabled))
 }
 
 // setBoot sets the override for the source, with the URI for UEFI HTTP boot if that is not empty. enabled are the values of BootSourceOverrideEnabled to use, the first that the BMC offers. A BMC
@@ -63,19 +73,35 @@ func (c *conn) setBoot(source hardware.BootSource, uri string, enabled []string)
 	if err != nil {
 		return c.bootError(err)
 	}
-	var after *bootObject
 	for _, want := range wanted {
-		if !place.isPending && place.reported().isSetTo(want) {
+		late := c.line().lateOverride(place.home.uri, want, c.bmc.client.options.Clock())
+		if (!place.isPending || late.isSent()) && place.reported().isSetTo(want) {
+			c.line().endLate(place.home.uri)
 			return nil
 		}
-		if after, err = c.changeOverride(place, want); err == nil {
-			return c.bootError(want.compare(after))
+		var before, after *bootObject
+		if late.isSent() {
+			before = place.objectAt(late.uri)
+			after, err = c.readChanged(late.uri, want.isShown)
+		} else {
+			before, after, err = c.changeOverride(place, want, want.isShown)
+		}
+		if err == nil {
+			return c.bootError(c.boundLate(place.home.uri, before.uri, want, late, want.compare(before, after)))
 		}
 		if !isRefused(err) {
 			return err
 		}
 	}
 	return err
+}
+
+// objectAt returns the resource at the path.
+func (p bootPlace) objectAt(uri string) *bootObject {
+	if p.other != nil && p.other.uri == uri {
+		return p.other
+	}
+	return p.home
 }
 
 // bootError adds operation and target to an error of the pure functions of override.go.
@@ -151,17 +177,17 @@ func (c *conn) readBootObject(uri string) (*bootObject, error) {
 	return o, nil
 }
 
-// changeOverride sets the override and returns the resource as it is read after the change.
+// changeOverride sets the override and returns the resource as it was before, and as it is read after the change.
 //
 // When the resource refuses the change as one that belongs elsewhere, it is sent to the other one: some settings objects list targets that
 // only the system accepts, and some systems answer with the URI of a settings object to which they do not link.
-func (c *conn) changeOverride(place bootPlace, want override) (*bootObject, error) {
+func (c *conn) changeOverride(place bootPlace, want override, isShown func(*bootObject) bool) (before, after *bootObject, err error) {
 	changed := place.home
-	err := c.writeOverride(changed, want)
+	err = c.writeOverride(changed, want)
 	if isRefusedHere(err) {
 		other, readErr := c.otherBootObject(place, err)
 		if readErr != nil {
-			return nil, readErr
+			return nil, nil, readErr
 		}
 		if other != nil {
 			changed = other
@@ -169,13 +195,10 @@ func (c *conn) changeOverride(place bootPlace, want override) (*bootObject, erro
 		}
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	after, err := c.readBootObject(changed.uri)
-	if err == nil && after == nil {
-		return &bootObject{uri: changed.uri}, nil
-	}
-	return after, err
+	after, err = c.readChanged(changed.uri, isShown)
+	return changed, after, err
 }
 
 // futureURI finds the URI in "Support of this Operation for Boot Properties is moved to FutureState URI(/redfish/v1/Systems/DGX/SD)".

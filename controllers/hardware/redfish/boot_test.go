@@ -194,7 +194,11 @@ func TestAnOverrideIsClearedOnlyWhereThereIsOne(t *testing.T) {
 		want    hardware.BootSource
 	}{
 		"none":                        {bmc.BootRules{}, false, ""},
-		"the disk":                    {bmc.BootRules{Initial: bmc.Override{Enabled: "Continuous", Target: "Hdd"}}, false, hardware.BootDisk},
+		"the disk, for ever":          {bmc.BootRules{Initial: bmc.Override{Enabled: "Continuous", Target: "Hdd"}}, true, ""},
+		"the disk, once":              {bmc.BootRules{Initial: bmc.Override{Enabled: "Once", Target: "Hdd"}}, true, ""},
+		"a shell":                     {bmc.BootRules{Targets: []string{"None", "Pxe", "UefiShell"}, Initial: bmc.Override{Enabled: "Continuous", Target: "UefiShell"}}, true, ""},
+		"the disk, not disabled":      {bmc.BootRules{AlwaysContinuous: true, Targets: []string{"Pxe", "Hdd"}}, true, hardware.BootDisk},
+		"shown late":                  {bmc.BootRules{ShowsAfter: 3, Initial: bmc.Override{Enabled: "Continuous", Target: "Pxe"}}, true, ""},
 		"no target":                   {bmc.BootRules{Mode: bmc.BootModeAbsent, Initial: bmc.Override{Enabled: "Once"}}, false, ""},
 		"the network, for ever":       {bmc.BootRules{Initial: bmc.Override{Enabled: "Continuous", Target: "Pxe"}}, true, ""},
 		"the network, once":           {bmc.BootRules{Initial: bmc.Override{Enabled: "Once", Target: "Pxe"}}, true, ""},

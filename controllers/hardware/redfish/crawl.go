@@ -20,8 +20,6 @@ import (
 // somebody asks for another inspection.
 type crawl struct {
 	*conn
-	// ctx is the context of the call.
-	ctx context.Context
 	// isOff is true when the BMC reports that the server is off.
 	isOff bool
 	// isAlone is true when the BMC manages this server only, so that all its chassis are those of the server.
@@ -44,8 +42,8 @@ type expandQuery struct {
 }
 
 // newCrawl returns a crawl of the server's resources.
-func newCrawl(ctx context.Context, c *conn, s *system) (*crawl, error) {
-	w := &crawl{conn: c, ctx: ctx, isOff: powerState(s.PowerState) == hardware.PowerOff}
+func newCrawl(c *conn, s *system) (*crawl, error) {
+	w := &crawl{conn: c, isOff: powerState(s.PowerState) == hardware.PowerOff}
 	if len(c.login.root.ProtocolFeaturesSupported) == 0 {
 		return w, nil
 	}

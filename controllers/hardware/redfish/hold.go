@@ -22,6 +22,9 @@ type line struct {
 	// slots says whose the sessions of a BMC are whose slots are full, and slotsAt when they were listed.
 	slots   string
 	slotsAt time.Time
+	// late are the overrides that were accepted and not shown, by the home of their place. undisabled are the resources whose override cannot be disabled.
+	late       map[string]lateOverride
+	undisabled map[string]bool
 	// softOffs are the requests of power-offs that are not forced, by the path of the system.
 	softOffs map[string]softOff
 	// insertions are the images that slots for virtual media were asked to insert, by the path of the slot.

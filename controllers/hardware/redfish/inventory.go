@@ -47,7 +47,7 @@ func (b *bmc) Inventory(ctx context.Context) (hardware.Inventory, error) {
 		if err != nil {
 			return err
 		}
-		w, err := newCrawl(ctx, c, s)
+		w, err := newCrawl(c, s)
 		if err != nil {
 			return err
 		}

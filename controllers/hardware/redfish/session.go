@@ -37,8 +37,11 @@ type bmc struct {
 type conn struct {
 	bmc   *bmc
 	login *login
-	// api is the gofish client with the context of the call.
+	// ctx is the context of the call, and api the gofish client with it.
+	ctx context.Context
 	api *gofish.APIClient
+	// reread is how often a resource was read again because it may show a change late.
+	reread int
 }
 
 // call runs work with a session. When the BMC has lost the session, it runs work once more with a new one; when the BMC refuses a new
@@ -68,7 +71,7 @@ func (b *bmc) callWithSecret(ctx context.Context, op, secret string, work func(*
 		if err := recoverPanic(func() (err error) { l, fresh, err = b.client.ensureLogin(ctx, b, s, lost); return err }); err != nil {
 			return classifyError("open session", b.endpoint, err, state, "", b.client.options.Clock())
 		}
-		err := recoverPanic(func() error { return work(&conn{bmc: b, login: l, api: l.api.WithContext(ctx)}) })
+		err := recoverPanic(func() error { return work(&conn{bmc: b, login: l, ctx: ctx, api: l.api.WithContext(ctx)}) })
 		switch {
 		case err == nil:
 			return nil
