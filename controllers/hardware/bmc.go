@@ -17,6 +17,16 @@ type Endpoint struct {
 	CABundle []byte
 	// InsecureSkipVerify turns certificate verification off. Only an explicit setting of the user sets it.
 	InsecureSkipVerify bool
+	// BootOrder keeps the boot order of a server whose BMC has no boot override; nil: it is kept in memory.
+	BootOrder BootOrderMemory
+}
+
+// BootOrderMemory keeps the persistent boot order that a server had before it was changed for a boot, so that another process can put it back.
+type BootOrderMemory interface {
+	// Kept returns the order that is to be put back; nil when there is none.
+	Kept() []string
+	// Keep stores the order before it is changed, and nil when it was put back.
+	Keep(ctx context.Context, order []string) error
 }
 
 // String returns the address without the credentials, so that printing an Endpoint shows no secret.

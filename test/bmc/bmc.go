@@ -74,6 +74,8 @@ type BMC struct {
 	sessionsMade int
 	// boot is the override that the system shows, future the one that its settings object shows until the server boots.
 	boot, future bootOverride
+	// order is the boot order in effect, futureOrder that of the next boot.
+	order, futureOrder []string
 	// former is the override before the last change, which is shown by as many reads as formerReads says.
 	former      bootOverride
 	formerReads int
@@ -111,6 +113,7 @@ func New(options Options) *BMC {
 		options: options, stopping: make(chan struct{}), loaded: map[string]bool{}, password: options.Password,
 		sessions: map[string]openSession{}, boot: newOverride(options.Personality.Boot), future: newOverride(options.Personality.Boot),
 	}
+	b.order, b.futureOrder = newOrder(options.Personality.Boot.Order), newOrder(options.Personality.Boot.Order)
 	b.devices = newDevices(options.Personality.Media)
 	b.tree = buildTree(options.Hardware, options.Personality)
 	return b

@@ -79,8 +79,9 @@ func (b *BMC) TakeBoot() hardware.BootSource {
 		set.uri = ""
 	}
 	b.boot, b.bootedURI, b.bootedImage, b.formerReads = *set, "", "", 0
-	if taken.enabled == "Disabled" || taken.mode == "Legacy" && b.options.Personality.Boot.Mode != BootModeAbsent {
-		return ""
+	isOnly := b.options.Personality.Boot.Order != nil && b.options.Personality.Boot.Order.Only
+	if isOnly || taken.enabled == "Disabled" || taken.mode == "Legacy" && b.options.Personality.Boot.Mode != BootModeAbsent {
+		return b.takeOrder()
 	}
 	switch taken.target {
 	case "UefiHttp":
@@ -153,7 +154,9 @@ func (b *BMC) systemBoot() map[string]any {
 		return map[string]any{}
 	}
 	settings := b.options.Personality.Boot.Settings
-	return b.bootDocument(b.shown(b.boot), settings == nil || settings.Members == SettingsMode)
+	boot := b.bootDocument(b.shown(b.boot), settings == nil || settings.Members == SettingsMode)
+	b.addOrder(boot, false)
+	return boot
 }
 
 // settingsNow returns the settings object with its present values.
@@ -169,6 +172,9 @@ func (b *BMC) settingsNow(static map[string]any) map[string]any {
 	case SettingsTargets:
 		b.addBootLists(boot)
 	}
+	if order := b.options.Personality.Boot.Order; order != nil && order.AtSettings {
+		b.addOrder(boot, true)
+	}
 	document["Boot"] = boot
 	return document
 }
@@ -177,10 +183,12 @@ func (b *BMC) settingsNow(static map[string]any) map[string]any {
 func (b *BMC) patchBoot(w http.ResponseWriter, r *http.Request, path string, body []byte) {
 	var change struct {
 		Boot *struct {
-			Enabled *string `json:"BootSourceOverrideEnabled"`
-			Target  *string `json:"BootSourceOverrideTarget"`
-			Mode    *string `json:"BootSourceOverrideMode"`
-			URI     any     `json:"HttpBootUri"`
+			Enabled *string  `json:"BootSourceOverrideEnabled"`
+			Target  *string  `json:"BootSourceOverrideTarget"`
+			Mode    *string  `json:"BootSourceOverrideMode"`
+			URI     any      `json:"HttpBootUri"`
+			Order   []string `json:"BootOrder"`
+			Aliases []string `json:"AliasBootOrder"`
 		}
 	}
 	hasURI := bytes.Contains(body, []byte(memberHTTPURI))
@@ -188,11 +196,11 @@ func (b *BMC) patchBoot(w http.ResponseWriter, r *http.Request, path string, bod
 	defer b.mu.Unlock()
 	personality := b.options.Personality
 	atSettings := path == personality.pathSettings()
-	if b.refusesChange(w, r, atSettings) {
-		return
-	}
 	if err := json.Unmarshal(body, &change); err != nil || change.Boot == nil {
 		b.refuse(w, http.StatusBadRequest, "MalformedJSON", "The request body submitted was malformed JSON, or has no Boot.")
+		return
+	}
+	if b.patchOrder(w, path, append(change.Boot.Order, change.Boot.Aliases...)) || b.refusesChange(w, r, atSettings) {
 		return
 	}
 	next := *b.override()

@@ -30,6 +30,8 @@ type BootRules struct {
 	LoadsAfter int `json:"loadsAfter"`
 	// ShowsAfter is how many reads of the override after each change still show what was set before.
 	ShowsAfter int `json:"showsAfter"`
+	// Order is the persistent boot order; nil: Boot has none.
+	Order *OrderRules `json:"order"`
 	// SuccessBody answers a change with 200 and a body that has an error object with the message Success (iLO).
 	SuccessBody bool `json:"successBody"`
 	// HTTPBootURI is how HttpBootUri is treated.

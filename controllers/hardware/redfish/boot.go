@@ -40,9 +40,26 @@ const opClearBoot = "clear boot override"
 // clearBoot disables the override.
 func (c *conn) clearBoot() error {
 	place, err := c.findBootPlace()
-	if err != nil || !place.isSet() {
+	if err != nil {
 		return err
 	}
+	if place.isBare && place.order() == nil {
+		// What may be there is not loaded yet. A BMC that has nothing keeps nothing.
+		if err := c.loadingError(place, "neither a boot override nor a boot order"); hardware.KindOf(err) == hardware.Busy || c.keptOrder(place) != nil {
+			return err
+		}
+		return nil
+	}
+	if place.isSet() {
+		if err := c.disableOverride(place); err != nil {
+			return err
+		}
+	}
+	return c.putBackOrder(place)
+}
+
+// disableOverride disables the override of the place.
+func (c *conn) disableOverride(place bootPlace) error {
 	uri := place.home.uri
 	if c.line().isUndisabled(uri) && place.reported().isDisk() {
 		return nil
@@ -62,17 +79,35 @@ func (c *conn) clearBoot() error {
 		place.reported().text(memberTarget), place.reported().text(memberEnabled))
 }
 
-// setBoot sets the override for the source, with the URI for UEFI HTTP boot if that is not empty. enabled are the values of BootSourceOverrideEnabled to use, the first that the BMC offers. A BMC
-// that lists none may still refuse the first.
+// setBoot makes the next boot come from the source, with the URI for UEFI HTTP boot if that is not empty: by the override, or by the boot order where no
+// override reaches the source. enabled are the values of BootSourceOverrideEnabled to use, the first that the BMC offers.
 func (c *conn) setBoot(source hardware.BootSource, uri string, enabled []string) error {
 	place, err := c.findBootPlace()
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case place.isBare && uri != "":
+		return c.loadingError(place, "no boot override, so that no URL can be pinned")
+	case place.isBare:
+		return c.setBootOrder(place, source)
 	}
 	wanted, err := place.choose(source, uri, enabled)
-	if err != nil {
-		return c.bootError(err)
+	if err == nil {
+		err = c.setOverride(place, wanted)
+	} else {
+		err = c.bootError(err)
 	}
+	isUnreachable := len(wanted) == 0 && hardware.KindOf(err) == hardware.Unsupported || isRefused(err)
+	if isUnreachable && uri == "" && place.order() != nil {
+		if byOrder := c.setBootOrder(place, source); hardware.KindOf(byOrder) != hardware.Unsupported && hardware.KindOf(byOrder) != hardware.Busy {
+			return byOrder
+		}
+	}
+	return err
+}
+
+// setOverride sets the first of the overrides that the BMC takes. A BMC that lists none may still refuse the first.
+func (c *conn) setOverride(place bootPlace, wanted []override) (err error) {
 	for _, want := range wanted {
 		late := c.line().lateOverride(place.home.uri, want, c.bmc.client.options.Clock())
 		if (!place.isPending || late.isSent()) && place.reported().isSetTo(want) {
@@ -121,6 +156,8 @@ type bootPlace struct {
 	// override that it has already is sent again. Without it: a server has booted with the override, the firmware has used it up, and the
 	// settings object still has it. The next attempt would find it set, and the server would boot the disk of the former tenant.
 	isPending bool
+	// isBare is true where neither resource has an override: the BMC has not loaded it yet, or has none.
+	isBare bool
 }
 
 // reported returns the resource that reports the present override.
@@ -150,12 +187,12 @@ func (c *conn) findBootPlace() (bootPlace, error) {
 	}
 	switch {
 	case settings != nil && settings.hasOverride():
+		c.line().endAwaited(system.uri)
 		return bootPlace{home: settings, other: system, isPending: true}, nil
 	case !system.hasOverride():
-		// Some BMCs load the override when it is read first, so it may be there at the next try.
-		return bootPlace{}, hardware.Errorf(hardware.Busy, opBoot, c.bmc.endpoint.Address,
-			"the system %s reports no boot override: when the BMC is still loading it, the next try succeeds; otherwise restart the BMC or update its firmware", s.ODataID)
+		return bootPlace{home: system, other: settings, isBare: true}, nil
 	}
+	c.line().endAwaited(system.uri)
 	return bootPlace{home: system, other: settings}, nil
 }
 

@@ -22,6 +22,9 @@ type line struct {
 	// slots says whose the sessions of a BMC are whose slots are full, and slotsAt when they were listed.
 	slots   string
 	slotsAt time.Time
+	// orders are the boot orders that are to be put back, by the path of the system. awaited is since when something is awaited.
+	orders  map[string][]string
+	awaited map[string]time.Time
 	// late are the overrides that were accepted and not shown, by the home of their place. undisabled are the resources whose override cannot be disabled.
 	late       map[string]lateOverride
 	undisabled map[string]bool
