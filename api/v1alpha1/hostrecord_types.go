@@ -238,6 +238,13 @@ type HostAttempt struct {
 	// with them, and one that follows a success begins with the first way of the NodeProvider.
 	// +optional
 	SilentBoots *SilentBoots `json:"silentBoots,omitempty"`
+	// bootOrder is the persistent boot order that the server had before it was changed for the agent's boot, because its BMC offers no boot override. It is put
+	// back after the boot; absent: there is none to put back. An attempt goes on with that of the one before.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=256
+	BootOrder []string `json:"bootOrder,omitempty"`
 	// agent that has registered in the current boot; absent until one has.
 	// +optional
 	Agent *HostAgent `json:"agent,omitempty"`
