@@ -26,6 +26,10 @@ type crawl struct {
 	isAlone bool
 	// expand is the query for the members of a collection; empty where the BMC has none, or where its answer could not be used.
 	expand string
+	// boards are chassis that are boards of GPUs.
+	boards []string
+	// elsewhere are members of resources that may lead to devices outside the resources of PCI devices.
+	elsewhere []json.RawMessage
 	// missing is how many more members collections count than they list, by their paths.
 	missing map[string]int
 	// waited is how long the crawl has waited for resources that the BMC loads.

@@ -42,6 +42,8 @@ type rootLinks struct {
 	Chassis        schemas.Link
 	SessionService schemas.Link
 	Links          struct{ Sessions schemas.Link }
+	// Oem is the vendors' own.
+	Oem json.RawMessage
 	// ProtocolFeaturesSupported says which queries the BMC answers.
 	ProtocolFeaturesSupported json.RawMessage
 }

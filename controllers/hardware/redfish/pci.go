@@ -120,19 +120,6 @@ func (w *crawl) addUnread(list string) {
 	w.inventory.PCIDevices = append(w.inventory.PCIDevices, hardware.PCIDevice{List: list})
 }
 
-// addGPUProcessors adds the processors that are GPUs.
-func (w *crawl) addGPUProcessors(list string, processors []processor) {
-	for _, p := range processors {
-		if p.ProcessorType != "GPU" || p.Status.State == stateAbsent {
-			continue
-		}
-		name := pciDevice{Name: p.Name, Manufacturer: p.Manufacturer, Model: p.Model}
-		w.inventory.PCIDevices = append(w.inventory.PCIDevices, hardware.PCIDevice{
-			List: list, VendorID: name.vendorID(), Class: classDisplay, Model: name.name(),
-		})
-	}
-}
-
 // hasGPU reports whether one of the lists has a device that is a GPU, or may be one.
 func (w *crawl) hasGPU(lists ...string) bool {
 	return slices.ContainsFunc(w.inventory.PCIDevices, func(d hardware.PCIDevice) bool {
@@ -144,10 +131,28 @@ func (w *crawl) hasGPU(lists ...string) bool {
 // readPCIDevices adds the PCI devices, list by list: the processors of baseboards, the functions of the system, and those in chassis. A further list
 // is read only where the ones before have no GPU, because every list takes a hundred requests on a big server. That a server has no GPU is
 // therefore said by all lists.
+//
+// A board of GPUs, in which no GPU can be found, leaves it open whether the server has any.
 func (w *crawl) readPCIDevices(s *system) error {
 	if err := w.readBaseboards(s); err != nil {
 		return err
 	}
+	if err := w.readPCILists(s); err != nil {
+		return err
+	}
+	if err := w.readElsewhere(s); err != nil {
+		return err
+	}
+	if !w.hasGPU() {
+		for _, uri := range w.boards {
+			w.addUnread(uri)
+		}
+	}
+	return nil
+}
+
+// readPCILists adds the functions of the system, and those in chassis.
+func (w *crawl) readPCILists(s *system) error {
 	if err := w.readSystemFunctions(s); err != nil {
 		return err
 	}
