@@ -133,12 +133,12 @@ type chassis struct {
 	Manufacturer string
 	Model        string
 	Name         string
-	PCIeDevices  schemas.Link
+	PCIeDevices  linked
 	// Devices, Oem and Links.Oem may lead to devices that are no PCIeDevices.
 	Devices json.RawMessage
 	Oem     json.RawMessage
 	Links   struct {
-		PCIeDevices schemas.Links
+		PCIeDevices linked
 		Contains    schemas.Links
 		Oem         json.RawMessage
 	}
@@ -190,13 +190,9 @@ func (w *crawl) readChassis(list string, uris []string, visited map[string]bool)
 
 // readChassisDevices adds the devices in the chassis to a list.
 func (w *crawl) readChassisDevices(list string, c chassis) error {
-	if c.PCIeDevices == "" {
-		return w.readDevices(list, c.Links.PCIeDevices.ToStrings())
+	at := c.PCIeDevices
+	if at.isEmpty() {
+		at = c.Links.PCIeDevices
 	}
-	devices, err := readMembers[pciDevice](w, c.PCIeDevices.String())
-	if err != nil {
-		return err
-	}
-	w.addMissing(list, c.PCIeDevices.String())
-	return w.addDevices(list, devices)
+	return w.readDevices(list, at)
 }

@@ -1,6 +1,13 @@
 package redfish
 
-import "github.com/stmcginnis/gofish/schemas"
+import (
+	"cmp"
+	"encoding/json"
+
+	"github.com/stmcginnis/gofish/schemas"
+
+	"github.com/ingot-dev/ingot/api/input"
+)
 
 // collectionPage is one page of a collection.
 type collectionPage struct {
@@ -63,4 +70,49 @@ func (c *conn) readPage(uri string) (*collectionPage, error) {
 func (c *conn) collectionMembers(uri string) ([]string, error) {
 	found, err := c.readCollection(uri)
 	return found.members, err
+}
+
+// linked are resources behind a link to a collection, or behind a list of links. Which of both a member has depends on the version of its schema, and some
+// firmware has the other one.
+type linked struct {
+	collection string
+	items      []string
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *linked) UnmarshalJSON(raw []byte) error {
+	*l = linked{}
+	var items []json.RawMessage
+	if json.Unmarshal(raw, &items) == nil {
+		if len(items) > maxListItems {
+			return &input.Error{Seen: int64(len(items)), Most: maxListItems, Unit: "items of a list"}
+		}
+		for _, item := range items {
+			var link schemas.Link
+			if json.Unmarshal(item, &link) == nil && link != "" {
+				l.items = append(l.items, link.String())
+			}
+		}
+		return nil
+	}
+	var link struct {
+		ID   string `json:"@odata.id"`
+		Href string `json:"href"`
+	}
+	if err := json.Unmarshal(raw, &link); err != nil {
+		return err
+	}
+	l.collection = cmp.Or(link.ID, link.Href)
+	return nil
+}
+
+// isEmpty reports whether there is neither a collection nor a link.
+func (l linked) isEmpty() bool { return l.collection == "" && len(l.items) == 0 }
+
+// readAll reads the resources, each once.
+func readAll[T any](w *crawl, l linked) ([]T, error) {
+	if l.collection != "" {
+		return readMembers[T](w, l.collection)
+	}
+	return readLinked[T](w, l.items)
 }

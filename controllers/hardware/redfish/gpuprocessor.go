@@ -43,27 +43,32 @@ func (p processor) mayBeGPU(isBoard bool) bool {
 	if p.isAbsent() || p.isGPU() || !p.isUntyped() || otherWord.MatchString(p.text()) || p.TotalThreads > 0 {
 		return false
 	}
-	isUnknownMaker := isPlaceholder(p.Manufacturer) || strings.TrimSpace(p.Manufacturer) == ""
-	return vendorOf(p.text()) != "" || isUnknownMaker && (isBoard || p.isTyped("Accelerator"))
+	return vendorOf(p.text()) != "" || p.isOfUnknownMaker() && (isBoard || p.isTyped("Accelerator"))
 }
 
-// addGPUProcessors adds the processors that are GPUs to a list, and those that may be as devices that nobody can tell. boardVendor is who makes the GPUs of the
+// isOfUnknownMaker reports whether the processor does not tell who made it.
+func (p processor) isOfUnknownMaker() bool {
+	return isPlaceholder(p.Manufacturer) || strings.TrimSpace(p.Manufacturer) == ""
+}
+
+// addGPUProcessors adds the processors that are GPUs to a list, and those that may be, which their names tell or nobody. boardVendor is who makes the GPUs of the
 // board that the processors are on; empty: nobody knows.
 //
 // Without the latter: firmware leaves out the names of the GPUs of a board, or their type, and the server counts as one without GPUs.
 func (w *crawl) addGPUProcessors(list string, processors []processor, isBoard bool, boardVendor string) {
 	for _, p := range processors {
+		name := pciDevice{Name: p.Name, Manufacturer: p.Manufacturer, Model: p.Model}
+		found := hardware.PCIDevice{List: list, VendorID: name.vendorID(), Model: name.name()}
 		switch {
 		case p.isGPU():
-			name := pciDevice{Name: p.Name, Manufacturer: p.Manufacturer, Model: p.Model}
-			vendor := name.vendorID()
-			if isUnnamed := isPlaceholder(p.Manufacturer) || strings.TrimSpace(p.Manufacturer) == ""; vendor == "" && isUnnamed {
-				vendor = boardVendor
+			found.Class = classDisplay
+			if found.VendorID == "" && p.isOfUnknownMaker() {
+				found.VendorID = boardVendor
 			}
-			w.inventory.PCIDevices = append(w.inventory.PCIDevices, hardware.PCIDevice{List: list, VendorID: vendor, Class: classDisplay, Model: name.name()})
-		case p.mayBeGPU(isBoard):
-			w.addUnread(list)
+		case !p.mayBeGPU(isBoard):
+			continue
 		}
+		w.inventory.PCIDevices = append(w.inventory.PCIDevices, found)
 	}
 }
 

@@ -201,7 +201,7 @@ func (t *oemTree) readText(raw []byte, isGPUPlace bool, depth int) error {
 			t.add(d, isGPUPlace)
 			return nil
 		}
-		return t.walk("", raw, depth+1)
+		return t.readPlace(raw, isGPUPlace, depth)
 	}
 	for _, member := range *page.Members {
 		var link schemas.Link
@@ -224,6 +224,20 @@ func (t *oemTree) readText(raw []byte, isGPUPlace bool, depth int) error {
 		return nil
 	}
 	return t.read(string(page.Next), isGPUPlace, depth)
+}
+
+// readPlace reads a resource that is no device and no collection. A place of GPUs in which nothing can be told leaves it open whether there are any.
+func (t *oemTree) readPlace(raw []byte, isGPUPlace bool, depth int) error {
+	var place struct{ Status status }
+	_, _ = decodeMembers(raw, &place) // it has been decoded by the caller
+	known := len(t.inventory.PCIDevices)
+	if err := t.walk("", raw, depth+1); err != nil {
+		return err
+	}
+	if isGPUPlace && len(t.inventory.PCIDevices) == known && place.Status.State != stateAbsent {
+		t.addUnread(t.list)
+	}
+	return nil
 }
 
 // add adds the device if it is a GPU, or may be one.

@@ -42,9 +42,9 @@ type pciDevice struct {
 	Name          string
 	Manufacturer  string
 	Model         string
-	PCIeFunctions schemas.Link
+	PCIeFunctions linked
 	// Links had the functions before PCIeDevice 1.4.
-	Links  struct{ PCIeFunctions schemas.Links }
+	Links  struct{ PCIeFunctions linked }
 	Oem    map[string]json.RawMessage
 	Status status
 }
@@ -172,11 +172,10 @@ func (w *crawl) readPCILists(s *system) error {
 
 // readSystemFunctions adds the functions that the system lists, or those of the devices that it lists.
 func (w *crawl) readSystemFunctions(s *system) error {
-	links := distinctLinks(s.links.PCIeFunctions.ToStrings())
-	if len(links) == 0 {
-		return w.readDevices(listSystem, s.links.PCIeDevices.ToStrings())
+	if s.links.PCIeFunctions.isEmpty() {
+		return w.readDevices(listSystem, s.links.PCIeDevices)
 	}
-	functions, err := w.readFunctions(s.ODataID, links)
+	functions, err := w.readFunctions(s.ODataID, s.links.PCIeFunctions)
 	for _, f := range functions {
 		var device *pciDevice
 		if vendor, id, _ := normalizeIDs(f.VendorID, f.DeviceID); err == nil && (vendor == "" || id == "") {
@@ -195,9 +194,9 @@ func (w *crawl) readSystemFunctions(s *system) error {
 
 // readFunctions reads the functions that the system links to. With many of them the system is read once more with the functions in it, where the
 // BMC can do that.
-func (w *crawl) readFunctions(systemURI string, links []string) ([]pciFunction, error) {
-	if w.expand == "" || len(links) < manyFunctions {
-		return readLinked[pciFunction](w, links)
+func (w *crawl) readFunctions(systemURI string, links linked) ([]pciFunction, error) {
+	if w.expand == "" || len(links.items) < manyFunctions {
+		return readAll[pciFunction](w, links)
 	}
 	var expanded struct {
 		Error         json.RawMessage `json:"error"`
@@ -214,17 +213,18 @@ func (w *crawl) readFunctions(systemURI string, links []string) ([]pciFunction, 
 	}
 	if !isUsable {
 		w.stopExpanding(systemURI)
-		return readLinked[pciFunction](w, links)
+		return readAll[pciFunction](w, links)
 	}
 	return all, nil
 }
 
 // readDevices adds the functions of the devices to a list.
-func (w *crawl) readDevices(list string, links []string) error {
-	devices, err := readLinked[pciDevice](w, links)
+func (w *crawl) readDevices(list string, at linked) error {
+	devices, err := readAll[pciDevice](w, at)
 	if err != nil {
 		return err
 	}
+	w.addMissing(list, at.collection)
 	return w.addDevices(list, devices)
 }
 
@@ -234,10 +234,11 @@ func (w *crawl) addDevices(list string, devices []pciDevice) error {
 		if d.Status.State == stateAbsent {
 			continue
 		}
-		functions, err := readMembers[pciFunction](w, d.PCIeFunctions.String())
-		if err == nil && d.PCIeFunctions == "" {
-			functions, err = readLinked[pciFunction](w, d.Links.PCIeFunctions.ToStrings())
+		at := d.PCIeFunctions
+		if at.isEmpty() {
+			at = d.Links.PCIeFunctions
 		}
+		functions, err := readAll[pciFunction](w, at)
 		if err != nil {
 			return err
 		}
