@@ -122,6 +122,13 @@ func (b *BMC) SetOrder(order ...string) {
 	b.order, b.futureOrder = slices.Clone(order), slices.Clone(order)
 }
 
+// SetNextOrder changes the boot order of the next boot, as somebody else does at the settings object.
+func (b *BMC) SetNextOrder(order ...string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.futureOrder = slices.Clone(order)
+}
+
 // takeOrder returns the first source of the boot order that the server can boot from; "" where there is no order.
 func (b *BMC) takeOrder() hardware.BootSource {
 	rules := b.options.Personality.Boot.Order

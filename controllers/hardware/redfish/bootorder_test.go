@@ -58,6 +58,22 @@ func TestABootOrderThatIsRightIsLeftAlone(t *testing.T) {
 	}
 }
 
+func TestABootOrderThatIsOursInEffectIsNotTheOneToPutBack(t *testing.T) {
+	f := start(t, personalityNamed(t, "order-at-settings"))
+	before := f.Order()
+	must(t, f.bmc.SetBootOnce(t.Context(), hardware.BootNetwork))
+	f.TakeBoot()
+	f.SetNextOrder(before...)
+	must(t, f.bmc.SetBootOnce(t.Context(), hardware.BootNetwork))
+	if source := f.TakeBoot(); source != hardware.BootNetwork {
+		t.Errorf("the server boots from %q", source)
+	}
+	must(t, f.bmc.ClearBoot(t.Context()))
+	if f.TakeBoot(); !slices.Equal(f.Order(), before) {
+		t.Errorf("order %v, expected %v", f.Order(), before)
+	}
+}
+
 func TestWhatHasComeIntoTheBootOrderMeanwhileStays(t *testing.T) {
 	f := start(t, personalityNamed(t, "order-only"))
 	f.SetOrder("Boot0000", "Boot0002")
