@@ -52,7 +52,7 @@ type BMC interface {
 	SetBootOnce(ctx context.Context, source BootSource) error
 	// SetBootAlways makes every boot come from the source until ClearBoot, where the BMC offers that, and otherwise the next one.
 	SetBootAlways(ctx context.Context, source BootSource) error
-	// ClearBoot ends an override, so that the server boots from its disk. It sends no change when there is none.
+	// ClearBoot ends an override, of whatever source, and puts a boot order back that was changed in place of one. It sends no change when there is none.
 	ClearBoot(ctx context.Context) error
 	// SetVirtualMedia inserts the boot image, whose URLs have the last part MediaFileName, as virtual media, in place of an earlier one. The URLs are
 	// several ways to the same image: the first that the BMC fetches is used. Without a URL, or with empty ones, such images are ejected. Images with
@@ -106,7 +106,7 @@ type PowerAction string
 const (
 	// TurnOn powers a server on.
 	TurnOn PowerAction = "On"
-	// TurnOff cuts the power at once.
+	// TurnOff cuts the power at once. A BMC that cannot asks the operating system to stop.
 	TurnOff PowerAction = "ForceOff"
 	// ShutDown requests that the operating system stops.
 	ShutDown PowerAction = "GracefulShutdown"

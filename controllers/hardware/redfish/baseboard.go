@@ -24,7 +24,9 @@ type otherSystem struct {
 	Boot       map[string]json.RawMessage
 	Processors schemas.Link
 	Memory     schemas.Link
-	Links      struct{ Chassis schemas.Links }
+	// PCIeDevices are read where the board has no GPU among its processors.
+	PCIeDevices linked
+	Links       struct{ Chassis schemas.Links }
 }
 
 // isBaseboard reports whether the system or the chassis at the path, with these names, is that of a board of GPUs such as NVIDIA's HGX. Some of them have a
@@ -109,6 +111,11 @@ func (w *crawl) readBaseboard(s *system, uri string, o otherSystem) error {
 	}
 	w.addGPUProcessors(uri, processors, o.isBaseboard(uri), o.gpuVendor(uri))
 	w.addMissing(uri, o.Processors.String())
+	if !w.hasGPU(uri) && !o.PCIeDevices.isEmpty() {
+		if err := w.readDevices(uri+"/PCIeDevices", o.PCIeDevices); err != nil {
+			return err
+		}
+	}
 	return w.readHostParts(o, processors)
 }
 

@@ -97,7 +97,7 @@ func (c *conn) setBoot(source hardware.BootSource, uri string, enabled []string)
 	} else {
 		err = c.bootError(err)
 	}
-	isUnreachable := len(wanted) == 0 && hardware.KindOf(err) == hardware.Unsupported || isRefused(err)
+	isUnreachable := len(wanted) == 0 && hardware.KindOf(err) == hardware.Unsupported || isRefused(err) || errors.Is(err, errNullTarget)
 	if isUnreachable && uri == "" && place.order() != nil {
 		if byOrder := c.setBootOrder(place, source); hardware.KindOf(byOrder) != hardware.Unsupported && hardware.KindOf(byOrder) != hardware.Busy {
 			return byOrder

@@ -2,7 +2,6 @@ package redfish_test
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -189,7 +188,14 @@ func TestAnOrdinaryBMCIsNotAskedForItsBootOrder(t *testing.T) {
 	// An override that is refused is one that does not reach the network.
 	f.refuseBodies("BootSourceOverride")
 	must(t, f.bmc.SetBootOnce(t.Context(), hardware.BootNetwork))
-	f.Intercept(func(http.ResponseWriter, *http.Request) bool { return false })
+	f.Intercept(nil)
+	if source := f.TakeBoot(); source != hardware.BootNetwork {
+		t.Errorf("the server boots from %q", source)
+	}
+	// And so is one that is dropped.
+	f = start(t, bmc.Personality{Boot: bmc.BootRules{Order: personalityNamed(t, "order-beside-override").Boot.Order}})
+	f.SetFaults(bmc.Faults{NullBootTarget: true})
+	must(t, f.bmc.SetBootOnce(t.Context(), hardware.BootNetwork))
 	if source := f.TakeBoot(); source != hardware.BootNetwork {
 		t.Errorf("the server boots from %q", source)
 	}

@@ -22,8 +22,8 @@ const (
 
 // Words of links and members that lead to devices, of those that do not, and of the graphics that a BMC has of its own.
 var (
-	devicesWord    = regexp.MustCompile(`(?i)gpu|accelerator|graphics|videocard|^devices?$|pcie?_?(device|card|slot)|(device|hardware|gpu)_?inventory`)
-	noDevicesWord  = regexp.MustCompile(`(?i)sensor|metric|thermal|temperature|power|firmware|certificate|license|log|action|polic|profile|config|setting|schema|assembl|update|target`)
+	devicesWord    = regexp.MustCompile(`(?i)gpu|accelerator|graphics|video|^devices?$|pcie?_?(device|card|slot)|(device|hardware|gpu)_?inventory`)
+	noDevicesWord  = regexp.MustCompile(`(?i)sensor|metric|thermal|temperature|power|firmware|certificate|license|log|action|polic|profile|config|setting|schema|assembl|update|target|remote|virtual|kvm|record|capture|console|crash`)
 	gpuPlaceWord   = regexp.MustCompile(`(?i)gpu|accelerator`)
 	gpuTypeWord    = regexp.MustCompile(`(?i)gpu|accelerator|graphic|display|video|\b3d\b`)
 	countWord      = regexp.MustCompile(`(?i)count|num|total|quantity`)
@@ -34,7 +34,7 @@ var (
 type oemDevice struct {
 	ID                                                            string `json:"Id"`
 	DeviceType, ProcessorType, Type, DeviceClass, Class, Category word
-	Name, DeviceName, Model, ProductName, GPUModel                string
+	Name, DeviceName, Model, ProductName, MarketingName, GPUModel string
 	Manufacturer, Vendor, GPUVendor                               string
 	VendorID                                                      word `json:"VendorId"`
 	DeviceID                                                      word `json:"DeviceId"`
@@ -48,12 +48,12 @@ func (d oemDevice) kind() string {
 
 // device returns the device with its names.
 func (d oemDevice) device() pciDevice {
-	return pciDevice{Name: cmp.Or(d.Name, d.DeviceName, d.ProductName), Manufacturer: cmp.Or(d.Manufacturer, d.Vendor, d.GPUVendor), Model: cmp.Or(d.Model, d.GPUModel)}
+	return pciDevice{Name: cmp.Or(d.Name, d.DeviceName, d.ProductName), Manufacturer: cmp.Or(d.Manufacturer, d.Vendor, d.GPUVendor), Model: cmp.Or(d.Model, d.MarketingName, d.GPUModel)}
 }
 
 // isNamed reports whether anything is said of the device.
 func (d oemDevice) isNamed() bool {
-	return d.kind() != "" || d.Model != "" || d.GPUModel != "" || d.ProductName != "" || d.Manufacturer != "" || d.VendorID != ""
+	return d.kind() != "" || d.Model != "" || d.GPUModel != "" || d.ProductName != "" || d.MarketingName != "" || d.Manufacturer != "" || d.VendorID != ""
 }
 
 // oemTree reads one vendor's tree into a list of its own: a GPU may be in several trees.

@@ -2,6 +2,7 @@ package redfish
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -163,6 +164,9 @@ func (o *bootObject) isSameOverride(other *bootObject) bool {
 	return true
 }
 
+// errNullTarget is wrapped when the BMC drops the override that it has accepted.
+var errNullTarget = errors.New("no override (BootSourceOverrideTarget is null)")
+
 // compare returns an error unless the resource, as it is read after the change, has the override. before is the resource as it was before the change.
 //
 // A BMC that reports Continuous where Once was set counts as set, because some know nothing else; the caller clears it after the boot. Once
@@ -177,8 +181,7 @@ func (want override) compare(before, after *bootObject) error {
 		return want.compareURI(after)
 	case target == "":
 		return hardware.Errorf(hardware.Unsupported, "", "",
-			"the BMC accepted %s and reports no override (BootSourceOverrideTarget is null): restart the BMC, update its firmware, "+
-				"or look whether its BIOS configuration allows a boot override", want.target)
+			"the BMC accepted %s and reports %w: restart the BMC, update its firmware, or look whether its BIOS configuration allows a boot override", want.target, errNullTarget)
 	case before != nil && after.isSameOverride(before) && !(isTarget && isEnabled):
 		return hardware.Errorf(hardware.Conflict, "", "", "expected the override %s %s, the BMC accepted it and still reports %q %q with the mode %q, as before", want.target, want.enabled, target, enabled, mode)
 	case after.isLegacy() && (isTarget || !isEnabled):
@@ -221,11 +224,14 @@ func (want override) isCleared(after *bootObject) bool {
 func clearedOverrides(p bootPlace) []override {
 	var cleared []override
 	targets := p.offered(memberTarget)
-	if firstOffered([]string{enabledDisabled}, p.offered(memberEnabled)) != "" {
-		if none := firstOffered([]string{targetNone}, targets); none != "" {
-			cleared = append(cleared, override{enabled: enabledDisabled, target: none})
+	none := firstOffered([]string{targetNone}, targets)
+	if disabled := firstOffered([]string{enabledDisabled}, p.offered(memberEnabled)); disabled != "" {
+		if none != "" {
+			cleared = append(cleared, override{enabled: disabled, target: none})
 		}
-		cleared = append(cleared, override{enabled: enabledDisabled})
+		cleared = append(cleared, override{enabled: disabled})
+	} else if once := firstOffered(onceFirst, p.offered(memberEnabled)); once != "" && none != "" {
+		cleared = append(cleared, override{enabled: once, target: none})
 	}
 	if disk := firstOffered([]string{targetHdd}, targets); disk != "" {
 		cleared = append(cleared, override{enabled: enabledContinuous, target: disk})
