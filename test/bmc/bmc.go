@@ -137,6 +137,9 @@ func (b *BMC) Start(ctx context.Context) error {
 	b.address = listener.Addr().String()
 	b.mu.Unlock()
 	var handler http.Handler = http.HandlerFunc(b.serve)
+	if b.options.Personality.Wire.ByteOrderMark {
+		handler = withByteOrderMark(handler)
+	}
 	if b.options.Wrap != nil {
 		handler = b.options.Wrap(handler)
 	}

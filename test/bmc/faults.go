@@ -73,6 +73,7 @@ const (
 	answerServerError
 	answerBusy
 	answerNoLink
+	answerEmpty
 )
 
 // nextAnswer returns how the request is to be answered, and uses up the fault that decides it.
@@ -93,6 +94,8 @@ func (b *BMC) nextAnswer(r *http.Request) answer {
 	case isDue(b.faults.Busy):
 		b.faults.Busy = oneLess(b.faults.Busy)
 		return answerBusy
+	case r.Method == http.MethodGet && path != "" && path == b.options.Personality.Wire.Empty:
+		return answerEmpty
 	case b.isUnloadedCollection(path):
 		b.loaded[path] = true
 		return answerBusy
@@ -114,6 +117,8 @@ func (b *BMC) answerWithFault(w http.ResponseWriter, r *http.Request, fault answ
 		case <-r.Context().Done():
 		case <-b.stopping:
 		}
+	case answerEmpty:
+		w.WriteHeader(http.StatusOK)
 	case answerNoLink:
 		// The client is not made to wait for its time-out: the connection ends without an answer.
 		panic(http.ErrAbortHandler)

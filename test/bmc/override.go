@@ -79,10 +79,15 @@ func (b *BMC) TakeBoot() hardware.BootSource {
 		set.uri = ""
 	}
 	b.boot, b.bootedURI, b.bootedImage, b.formerReads = *set, "", "", 0
-	isOnly := b.options.Personality.Boot.Order != nil && b.options.Personality.Boot.Order.Only
-	if isOnly || taken.enabled == "Disabled" || taken.mode == "Legacy" && b.options.Personality.Boot.Mode != BootModeAbsent {
+	rules := b.options.Personality.Boot
+	if isOnly := rules.Order != nil && rules.Order.Only; isOnly || taken.enabled == "Disabled" || taken.mode == "Legacy" && rules.Mode != BootModeAbsent {
 		return b.takeOrder()
 	}
+	return b.takeTarget(taken)
+}
+
+// takeTarget returns the source that the target of an override is.
+func (b *BMC) takeTarget(taken bootOverride) hardware.BootSource {
 	switch taken.target {
 	case "UefiHttp":
 		if b.bootedURI = taken.uri; taken.uri != "" {
@@ -200,7 +205,10 @@ func (b *BMC) patchBoot(w http.ResponseWriter, r *http.Request, path string, bod
 		b.refuse(w, http.StatusBadRequest, "MalformedJSON", "The request body submitted was malformed JSON, or has no Boot.")
 		return
 	}
-	if b.patchOrder(w, path, append(change.Boot.Order, change.Boot.Aliases...)) || b.refusesChange(w, r, atSettings) {
+	if b.patchOrder(w, path, append(change.Boot.Order, change.Boot.Aliases...)) {
+		return
+	}
+	if b.refusesChange(w, r, atSettings) {
 		return
 	}
 	next := *b.override()
@@ -216,11 +224,16 @@ func (b *BMC) patchBoot(w http.ResponseWriter, r *http.Request, path string, bod
 		writeText(w, http.StatusBadRequest, "Missing the BootSourceOverrideTarget and/or BootSourceOverrideMode element")
 		return
 	}
-	if key, message := personality.Boot.check(next, change.Boot.Mode != nil); key != "" {
+	b.takeOverride(w, next, change.Boot.Mode != nil)
+}
+
+// takeOverride stores an override that the BMC offers, and refuses any other.
+func (b *BMC) takeOverride(w http.ResponseWriter, next bootOverride, hasMode bool) {
+	if key, message := b.options.Personality.Boot.check(next, hasMode); key != "" {
 		b.refuse(w, http.StatusBadRequest, key, message)
 		return
 	}
-	b.storeOverride(next, change.Boot.Mode != nil)
+	b.storeOverride(next, hasMode)
 	b.confirmOverride(w)
 }
 

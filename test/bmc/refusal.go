@@ -57,6 +57,11 @@ func writeText(w http.ResponseWriter, status int, text string) {
 	_, _ = w.Write([]byte(text))
 }
 
+// withByteOrderMark returns a handler whose bodies begin with UTF-8's byte-order mark.
+func withByteOrderMark(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(&markedWriter{ResponseWriter: w}, r) })
+}
+
 // markedWriter begins a body with UTF-8's byte-order mark.
 type markedWriter struct {
 	http.ResponseWriter

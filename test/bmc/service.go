@@ -16,9 +16,6 @@ func (b *BMC) serve(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
 		b.reads.Add(1)
 	}
-	if b.options.Personality.Wire.ByteOrderMark {
-		w = &markedWriter{ResponseWriter: w}
-	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		return // the client is gone, or sends nonsense
@@ -38,8 +35,6 @@ func (b *BMC) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	path := strings.TrimRight(r.URL.Path, "/")
 	switch {
-	case r.Method == http.MethodGet && b.options.Personality.Wire.Empty != "" && path == b.options.Personality.Wire.Empty:
-		w.WriteHeader(http.StatusOK)
 	case r.Method == http.MethodGet && (path == "/redfish" || path == pathRoot):
 		b.get(w, r, path)
 	case r.Method == http.MethodPost && b.isLogin(path):

@@ -83,12 +83,13 @@ func (c *conn) disableOverride(place bootPlace) error {
 // override reaches the source. enabled are the values of BootSourceOverrideEnabled to use, the first that the BMC offers.
 func (c *conn) setBoot(source hardware.BootSource, uri string, enabled []string) error {
 	place, err := c.findBootPlace()
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case place.isBare && uri != "":
-		return c.loadingError(place, "no boot override, so that no URL can be pinned")
-	case place.isBare:
+	}
+	if place.isBare {
+		if uri != "" {
+			return c.loadingError(place, "no boot override, so that no URL can be pinned")
+		}
 		return c.setBootOrder(place, source)
 	}
 	wanted, err := place.choose(source, uri, enabled)
@@ -97,11 +98,14 @@ func (c *conn) setBoot(source hardware.BootSource, uri string, enabled []string)
 	} else {
 		err = c.bootError(err)
 	}
-	isUnreachable := len(wanted) == 0 && hardware.KindOf(err) == hardware.Unsupported || isRefused(err) || errors.Is(err, errNullTarget)
-	if isUnreachable && uri == "" && place.order() != nil {
-		if byOrder := c.setBootOrder(place, source); hardware.KindOf(byOrder) != hardware.Unsupported && hardware.KindOf(byOrder) != hardware.Busy {
-			return byOrder
-		}
+	if err == nil || uri != "" || place.order() == nil {
+		return err
+	}
+	if isNotReached := len(wanted) == 0 || isRefused(err) || errors.Is(err, errNullTarget); !isNotReached {
+		return err
+	}
+	if byOrder := c.setBootOrder(place, source); hardware.KindOf(byOrder) != hardware.Unsupported {
+		return byOrder
 	}
 	return err
 }

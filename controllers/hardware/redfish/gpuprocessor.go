@@ -38,8 +38,8 @@ func (p processor) isGPU() bool {
 	return !p.isAbsent() && (p.isTyped("GPU") || p.isUntyped() && gpuWord.MatchString(p.text()))
 }
 
-// mayBeGPU reports whether nothing says what the processor is: an accelerator of a vendor of GPUs, or any processor of a board of GPUs.
-func (p processor) mayBeGPU(isBoard bool) bool {
+// canBeGPU reports whether nothing says what the processor is: an accelerator of a vendor of GPUs, or any processor of a board of GPUs.
+func (p processor) canBeGPU(isBoard bool) bool {
 	if p.isAbsent() || p.isGPU() || !p.isUntyped() || otherWord.MatchString(p.text()) || p.TotalThreads > 0 {
 		return false
 	}
@@ -65,7 +65,7 @@ func (w *crawl) addGPUProcessors(list string, processors []processor, isBoard bo
 			if found.VendorID == "" && p.isOfUnknownMaker() {
 				found.VendorID = boardVendor
 			}
-		case !p.mayBeGPU(isBoard):
+		case !p.canBeGPU(isBoard):
 			continue
 		}
 		w.inventory.PCIDevices = append(w.inventory.PCIDevices, found)

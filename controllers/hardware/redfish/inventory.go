@@ -212,7 +212,7 @@ func (w *crawl) addCPUs(cpus []processor, isPart bool) {
 
 // isCPU reports whether the processor is a CPU that is there.
 func (p processor) isCPU() bool {
-	return (strings.TrimSpace(p.ProcessorType) == "" && !p.isGPU() && !p.mayBeGPU(false) || p.isTyped("CPU")) && !p.isAbsent()
+	return (strings.TrimSpace(p.ProcessorType) == "" && !p.isGPU() && !p.canBeGPU(false) || p.isTyped("CPU")) && !p.isAbsent()
 }
 
 // ethernetInterface is a NIC of the server.

@@ -204,17 +204,8 @@ func (t *oemTree) readText(raw []byte, isGPUPlace bool, depth int) error {
 		return t.readPlace(raw, isGPUPlace, depth)
 	}
 	for _, member := range *page.Members {
-		var link schemas.Link
-		_ = json.Unmarshal(member, &link) // one that is no link has nothing
-		var whole oemDevice
-		_, err := decodeMembers(member, &whole)
-		switch {
-		case err == nil && whole.isNamed():
-			t.add(whole, isGPUPlace)
-		case link != "":
-			if err := t.read(link.String(), isGPUPlace, depth); err != nil {
-				return err
-			}
+		if err := t.readMember(member, isGPUPlace, depth); err != nil {
+			return err
 		}
 	}
 	if isShort := page.Count != nil && int(*page.Count) > len(*page.Members) && page.Next == ""; isShort && isGPUPlace {
@@ -224,6 +215,21 @@ func (t *oemTree) readText(raw []byte, isGPUPlace bool, depth int) error {
 		return nil
 	}
 	return t.read(string(page.Next), isGPUPlace, depth)
+}
+
+// readMember reads a member of a collection, which is a link or the device itself.
+func (t *oemTree) readMember(member json.RawMessage, isGPUPlace bool, depth int) error {
+	var whole oemDevice
+	if _, err := decodeMembers(member, &whole); err == nil && whole.isNamed() {
+		t.add(whole, isGPUPlace)
+		return nil
+	}
+	var link schemas.Link
+	_ = json.Unmarshal(member, &link) // one that is no link has nothing
+	if link == "" {
+		return nil
+	}
+	return t.read(link.String(), isGPUPlace, depth)
 }
 
 // readPlace reads a resource that is no device and no collection. A place of GPUs in which nothing can be told leaves it open whether there are any.
@@ -242,18 +248,13 @@ func (t *oemTree) readPlace(raw []byte, isGPUPlace bool, depth int) error {
 
 // add adds the device if it is a GPU, or may be one.
 func (t *oemTree) add(d oemDevice, isGPUPlace bool) {
-	named, kind := d.device(), d.kind()
-	text := strings.Join([]string{d.ID, named.Manufacturer, named.name()}, " ")
-	isTyped := gpuTypeWord.MatchString(kind)
-	switch {
-	case d.Status.State == stateAbsent, kind != "" && !isTyped && !isPlaceholder(kind), otherWord.MatchString(text), ownGraphicWord.MatchString(text):
-		return
-	case !isTyped && !isGPUPlace && named.vendorID() == "":
+	named, isTyped := d.device(), gpuTypeWord.MatchString(d.kind())
+	if d.isNoGPU(named) || !isTyped && !isGPUPlace && named.vendorID() == "" {
 		return
 	}
 	vendor, id, _ := normalizeIDs(d.VendorID, d.DeviceID)
-	isOtherMaker := named.vendorID() == "" && named.Manufacturer != "" && !isPlaceholder(named.Manufacturer)
-	if vendor = cmp.Or(vendor, named.vendorID()); isOtherMaker || vendor != "" && vendor != vendorNVIDIA && vendor != vendorAMD {
+	vendor = cmp.Or(vendor, named.vendorID())
+	if vendor != "" && vendor != vendorNVIDIA && vendor != vendorAMD {
 		return // no GPU of a vendor whose GPUs are counted
 	}
 	found := hardware.PCIDevice{List: t.list, VendorID: vendor, DeviceID: id, Model: named.name()}
@@ -261,6 +262,13 @@ func (t *oemTree) add(d oemDevice, isGPUPlace bool) {
 		found.Class = classDisplay
 	}
 	t.inventory.PCIDevices = append(t.inventory.PCIDevices, found)
+}
+
+// isNoGPU reports whether the device is absent, or something else by its type or its names.
+func (d oemDevice) isNoGPU(named pciDevice) bool {
+	kind, text := d.kind(), strings.Join([]string{d.ID, named.Manufacturer, named.name()}, " ")
+	isOtherKind := kind != "" && !gpuTypeWord.MatchString(kind) && !isPlaceholder(kind)
+	return d.Status.State == stateAbsent || isOtherKind || otherWord.MatchString(text) || ownGraphicWord.MatchString(text)
 }
 
 // addCount adds as many GPUs as a member says that there are, which may be a number, a text or null. Their model may be beside it.

@@ -34,7 +34,7 @@ func (e *oldTLSError) Unwrap() error { return e.cause }
 // explainHandshake returns an *oldTLSError for a handshake that failed because the BMC is too old, and any other error as it is. To know the version it
 // shakes hands once more and closes the connection: nothing is sent over it.
 func (w *transport) explainHandshake(ctx context.Context, err error) error {
-	if w.scheme != "https" || !mayBeOldTLS(err) {
+	if w.scheme != "https" || !canBeOldTLS(err) {
 		return err
 	}
 	dialer := tls.Dialer{Config: &tls.Config{
@@ -53,9 +53,9 @@ func (w *transport) explainHandshake(ctx context.Context, err error) error {
 	return &oldTLSError{version: tls.VersionName(secured.ConnectionState().Version), cause: err}
 }
 
-// mayBeOldTLS reports whether a handshake may have failed because the server speaks old versions only: some send an alert or answer with their version, and
+// canBeOldTLS reports whether a handshake may have failed because the server speaks old versions only: some send an alert or answer with their version, and
 // some end the connection.
-func mayBeOldTLS(err error) bool {
+func canBeOldTLS(err error) bool {
 	isNamed := slices.ContainsFunc(oldTLSTexts, func(text string) bool { return strings.Contains(err.Error(), text) })
 	return isNamed || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
 }

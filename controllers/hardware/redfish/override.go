@@ -154,8 +154,16 @@ func (o *bootObject) isDisk() bool { return strings.EqualFold(o.text(memberTarge
 // isSet reports whether an override is set, by the resource that is changed or by the other one: where that is a system, it has the one that is in effect.
 func (p bootPlace) isSet() bool { return p.home.isSet() || p.other != nil && p.other.isSet() }
 
-// isSameOverride reports whether both resources have the same override.
+// isTarget reports whether a target that a resource reports is the one that is wanted.
+func (want override) isTarget(reported string) bool {
+	return reported == want.target || want.target == targetPxe && reported == targetBootNext
+}
+
+// isSameOverride reports whether both resources have the same override. The other one may be nil.
 func (o *bootObject) isSameOverride(other *bootObject) bool {
+	if other == nil {
+		return false
+	}
 	for _, member := range []string{memberEnabled, memberTarget, memberMode, memberHTTPURI} {
 		if o.text(member) != other.text(member) {
 			return false
@@ -174,15 +182,14 @@ var errNullTarget = errors.New("no override (BootSourceOverrideTarget is null)")
 // taken something of the change.
 func (want override) compare(before, after *bootObject) error {
 	enabled, target, mode := after.text(memberEnabled), after.text(memberTarget), after.text(memberMode)
-	isTarget := target == want.target || want.target == targetPxe && target == targetBootNext
-	isEnabled := enabled == enabledOnce || enabled == enabledContinuous
+	isTarget, isEnabled := want.isTarget(target), enabled == enabledOnce || enabled == enabledContinuous
 	switch {
 	case isTarget && isEnabled && !after.isLegacy():
 		return want.compareURI(after)
 	case target == "":
 		return hardware.Errorf(hardware.Unsupported, "", "",
 			"the BMC accepted %s and reports %w: restart the BMC, update its firmware, or look whether its BIOS configuration allows a boot override", want.target, errNullTarget)
-	case before != nil && after.isSameOverride(before) && !(isTarget && isEnabled):
+	case after.isSameOverride(before) && !(isTarget && isEnabled):
 		return hardware.Errorf(hardware.Conflict, "", "", "expected the override %s %s, the BMC accepted it and still reports %q %q with the mode %q, as before", want.target, want.enabled, target, enabled, mode)
 	case after.isLegacy() && (isTarget || !isEnabled):
 		return hardware.Errorf(hardware.Unsupported, "", "",

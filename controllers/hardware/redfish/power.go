@@ -116,6 +116,21 @@ func isInEffect(action hardware.PowerAction, state hardware.PowerState) bool {
 // resetTypes returns the reset types for the action from those that the BMC allows, the best one first; none when there is none. PushPowerButton toggles
 // the power, so it is used only from a known state and where nothing else leads there.
 func resetTypes(action hardware.PowerAction, state hardware.PowerState, allowed []string) []string {
+	candidates := resetCandidates(action, state, allowed)
+	if len(allowed) == 0 {
+		return candidates[:min(1, len(candidates))]
+	}
+	var offered []string
+	for _, candidate := range candidates {
+		if kind := firstOffered([]string{candidate}, allowed); kind != "" && !slices.Contains(offered, kind) {
+			offered = append(offered, kind)
+		}
+	}
+	return offered
+}
+
+// resetCandidates returns the reset types that lead to the result of the action, the best one first.
+func resetCandidates(action hardware.PowerAction, state hardware.PowerState, allowed []string) []string {
 	var candidates []string
 	switch action {
 	case hardware.TurnOn:
@@ -136,22 +151,11 @@ func resetTypes(action hardware.PowerAction, state hardware.PowerState, allowed 
 	case hardware.Restart:
 		// Most BMCs refuse to restart a server that is off.
 		if state == hardware.PowerOff {
-			return resetTypes(hardware.TurnOn, state, allowed)
+			return resetCandidates(hardware.TurnOn, state, allowed)
 		}
 		candidates = []string{"ForceRestart", "PowerCycle", "GracefulRestart", "FullPowerCycle"}
-	default:
-		return nil
 	}
-	if len(allowed) == 0 {
-		return candidates[:1]
-	}
-	var offered []string
-	for _, candidate := range candidates {
-		if kind := firstOffered([]string{candidate}, allowed); kind != "" && !slices.Contains(offered, kind) {
-			offered = append(offered, kind)
-		}
-	}
-	return offered
+	return candidates
 }
 
 // allowedResets returns the reset types that the BMC lists in the system or in its ActionInfo; none when it lists none.
