@@ -32,6 +32,8 @@ type Faults struct {
 	StaleMedia bool
 	// LostImages is how many insertions are accepted whose image the BMC cannot fetch.
 	LostImages int
+	// NoBasic means that somebody has switched Basic authentication off.
+	NoBasic bool
 	// LazyCollections means that each collection is answered with 503 the first time it is asked for, while it is being loaded.
 	LazyCollections bool
 	// SharedNIC means that the BMC has no port of its own (NC-SI), and that the port has no link while the server is off.

@@ -118,7 +118,7 @@ func (b *BMC) isAuthorized(r *http.Request) bool {
 		return open
 	}
 	username, password, ok := r.BasicAuth()
-	return ok && !b.options.Personality.Login.NoBasic && b.isAccount(username, password)
+	return ok && !b.options.Personality.Login.NoBasic && !b.faults.NoBasic && b.isAccount(username, password)
 }
 
 func (b *BMC) isAccount(username, password string) bool {
