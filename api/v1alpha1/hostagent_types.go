@@ -135,3 +135,9 @@ type SilentBoots struct {
 	// +required
 	Boots int32 `json:"boots"`
 }
+
+// The limits of WantedAttempt.message and HostAttempt.message, and of HostRecordStatus.retrySeen, in bytes.
+const (
+	MaxAttemptMessage = 4096
+	MaxRetrySeen      = 256
+)

@@ -11,8 +11,8 @@ const (
 	ReasonBMCUnauthorized = "BMCUnauthorized"
 	// ReasonBMCBusy: the BMC answers again and again that it cannot serve the request now.
 	ReasonBMCBusy = "BMCBusy"
-	// ReasonBMCSessionsExhausted: every session that the BMC allows is in use, and none of them is one that an earlier manager left. The message
-	// says how many there are and with whose account.
+	// ReasonBMCSessionsExhausted: every session that the BMC allows is in use, none of them is one that an earlier manager left, and the BMC takes no
+	// credentials in a request. The message says how many there are and with whose account, where the BMC tells.
 	ReasonBMCSessionsExhausted = "BMCSessionsExhausted"
 	// ReasonBMCNotFound: the BMC has no resource at the path, such as the system of spec.bmc.address.
 	ReasonBMCNotFound = "BMCNotFound"

@@ -238,6 +238,12 @@ type HostAttempt struct {
 	// with them, and one that follows a success begins with the first way of the NodeProvider.
 	// +optional
 	SilentBoots *SilentBoots `json:"silentBoots,omitempty"`
+	// bootOrder is the server's boot order before it was changed for the agent's boot, until it is put back. An attempt goes on with that of the one before.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=256
+	BootOrder []string `json:"bootOrder,omitempty"`
 	// agent that has registered in the current boot; absent until one has.
 	// +optional
 	Agent *HostAgent `json:"agent,omitempty"`
@@ -283,12 +289,6 @@ type HostAttempt struct {
 	// +kubebuilder:validation:MaxLength=4096
 	Message string `json:"message,omitempty"`
 }
-
-// The limits of WantedAttempt.message and HostAttempt.message, and of HostRecordStatus.retrySeen, in bytes.
-const (
-	MaxAttemptMessage = 4096
-	MaxRetrySeen      = 256
-)
 
 // HostRecordStatus is what was wanted of a host and seen of it. The host controller writes it, but for attempt: that is its
 // installer's, and nobody else writes it.

@@ -975,6 +975,11 @@ func (in *HostAttempt) DeepCopyInto(out *HostAttempt) {
 		*out = new(SilentBoots)
 		**out = **in
 	}
+	if in.BootOrder != nil {
+		in, out := &in.BootOrder, &out.BootOrder
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Agent != nil {
 		in, out := &in.Agent, &out.Agent
 		*out = new(HostAgent)

@@ -17,6 +17,16 @@ type Endpoint struct {
 	CABundle []byte
 	// InsecureSkipVerify turns certificate verification off. Only an explicit setting of the user sets it.
 	InsecureSkipVerify bool
+	// BootOrder keeps the boot order of a server whose BMC has no boot override; nil: it is kept in memory.
+	BootOrder BootOrderMemory
+}
+
+// BootOrderMemory keeps the persistent boot order that a server had before it was changed for a boot, so that another process can put it back.
+type BootOrderMemory interface {
+	// Kept returns the order that is to be put back; nil when there is none.
+	Kept() []string
+	// Keep stores the order before it is changed, and nil when it was put back.
+	Keep(ctx context.Context, order []string) error
 }
 
 // String returns the address without the credentials, so that printing an Endpoint shows no secret.
@@ -42,7 +52,7 @@ type BMC interface {
 	SetBootOnce(ctx context.Context, source BootSource) error
 	// SetBootAlways makes every boot come from the source until ClearBoot, where the BMC offers that, and otherwise the next one.
 	SetBootAlways(ctx context.Context, source BootSource) error
-	// ClearBoot ends an override, so that the server boots from its disk. It sends no change when there is none.
+	// ClearBoot ends an override, of whatever source, and puts a boot order back that was changed in place of one. It sends no change when there is none.
 	ClearBoot(ctx context.Context) error
 	// SetVirtualMedia inserts the boot image, whose URLs have the last part MediaFileName, as virtual media, in place of an earlier one. The URLs are
 	// several ways to the same image: the first that the BMC fetches is used. Without a URL, or with empty ones, such images are ejected. Images with
@@ -96,7 +106,7 @@ type PowerAction string
 const (
 	// TurnOn powers a server on.
 	TurnOn PowerAction = "On"
-	// TurnOff cuts the power at once.
+	// TurnOff cuts the power at once. A BMC that cannot asks the operating system to stop.
 	TurnOff PowerAction = "ForceOff"
 	// ShutDown requests that the operating system stops.
 	ShutDown PowerAction = "GracefulShutdown"

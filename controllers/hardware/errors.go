@@ -19,7 +19,7 @@ const (
 	Unauthorized Kind = "Unauthorized"
 	// Busy means that the server asks the client to try later (429, 503 while a job runs, a resource that is not loaded yet).
 	Busy Kind = "Busy"
-	// SessionsExhausted means that every session that the BMC allows is in use, by whomever. It ends when one of them does.
+	// SessionsExhausted means that every session that the BMC allows is in use, by whomever, and that it serves nobody without one. It ends when one does.
 	SessionsExhausted Kind = "SessionsExhausted"
 	// NotFound means that the system, the attempt or the resource does not exist.
 	NotFound Kind = "NotFound"

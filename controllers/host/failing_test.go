@@ -74,6 +74,7 @@ func TestAnInstallationThatTheBMCRefusesIsReportedOnceWithItsAnswer(t *testing.T
 func TestABMCWhoseSessionsAreInUseSaysSoOnTheHost(t *testing.T) {
 	r := newRig(t, 1)
 	s := r.rack.Servers()[0]
+	s.BMC().SetFaults(bmc.Faults{NoBasic: true}) // otherwise the server is driven without a session
 	username, password := s.Credentials()
 	login, err := json.Marshal(map[string]string{"UserName": username, "Password": password})
 	if err != nil {

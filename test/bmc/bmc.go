@@ -74,6 +74,11 @@ type BMC struct {
 	sessionsMade int
 	// boot is the override that the system shows, future the one that its settings object shows until the server boots.
 	boot, future bootOverride
+	// order is the boot order in effect, futureOrder that of the next boot.
+	order, futureOrder []string
+	// former is the override before the last change, which is shown by as many reads as formerReads says.
+	former      bootOverride
+	formerReads int
 	// bootedURI is the URI that the last boot loads its program from.
 	bootedURI string
 	// certificates are those for HTTPS boot, in PEM; empty: one that was deleted.
@@ -108,6 +113,7 @@ func New(options Options) *BMC {
 		options: options, stopping: make(chan struct{}), loaded: map[string]bool{}, password: options.Password,
 		sessions: map[string]openSession{}, boot: newOverride(options.Personality.Boot), future: newOverride(options.Personality.Boot),
 	}
+	b.order, b.futureOrder = newOrder(options.Personality.Boot.Order), newOrder(options.Personality.Boot.Order)
 	b.devices = newDevices(options.Personality.Media)
 	b.tree = buildTree(options.Hardware, options.Personality)
 	return b
@@ -131,12 +137,15 @@ func (b *BMC) Start(ctx context.Context) error {
 	b.address = listener.Addr().String()
 	b.mu.Unlock()
 	var handler http.Handler = http.HandlerFunc(b.serve)
+	if b.options.Personality.Wire.ByteOrderMark {
+		handler = withByteOrderMark(handler)
+	}
 	if b.options.Wrap != nil {
 		handler = b.options.Wrap(handler)
 	}
 	b.server = &http.Server{
 		Handler: handler, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 5 * time.Minute,
-		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, VerifyConnection: b.countHandshake},
+		TLSConfig: b.tlsConfig(certificate),
 		ErrorLog:  log.New(logWriter{b.options.Log}, "", 0),
 	}
 	b.listening.Go(func() {
@@ -145,6 +154,15 @@ func (b *BMC) Start(ctx context.Context) error {
 		}
 	})
 	return nil
+}
+
+// tlsConfig returns the versions that the BMC speaks.
+func (b *BMC) tlsConfig(certificate tls.Certificate) *tls.Config {
+	config := &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, VerifyConnection: b.countHandshake}
+	if old, isOld := map[TLSRule]uint16{TLS10: tls.VersionTLS10, TLS11: tls.VersionTLS11}[b.options.Personality.Wire.TLS]; isOld {
+		config.MinVersion, config.MaxVersion = tls.VersionTLS10, old
+	}
+	return config
 }
 
 // Stop closes every connection and returns when no request is left. The BMC must have been started.

@@ -32,6 +32,8 @@ type Faults struct {
 	StaleMedia bool
 	// LostImages is how many insertions are accepted whose image the BMC cannot fetch.
 	LostImages int
+	// NoBasic means that somebody has switched Basic authentication off.
+	NoBasic bool
 	// LazyCollections means that each collection is answered with 503 the first time it is asked for, while it is being loaded.
 	LazyCollections bool
 	// SharedNIC means that the BMC has no port of its own (NC-SI), and that the port has no link while the server is off.
@@ -73,6 +75,7 @@ const (
 	answerServerError
 	answerBusy
 	answerNoLink
+	answerEmpty
 )
 
 // nextAnswer returns how the request is to be answered, and uses up the fault that decides it.
@@ -93,6 +96,8 @@ func (b *BMC) nextAnswer(r *http.Request) answer {
 	case isDue(b.faults.Busy):
 		b.faults.Busy = oneLess(b.faults.Busy)
 		return answerBusy
+	case r.Method == http.MethodGet && path != "" && path == b.options.Personality.Wire.Empty:
+		return answerEmpty
 	case b.isUnloadedCollection(path):
 		b.loaded[path] = true
 		return answerBusy
@@ -114,6 +119,8 @@ func (b *BMC) answerWithFault(w http.ResponseWriter, r *http.Request, fault answ
 		case <-r.Context().Done():
 		case <-b.stopping:
 		}
+	case answerEmpty:
+		w.WriteHeader(http.StatusOK)
 	case answerNoLink:
 		// The client is not made to wait for its time-out: the connection ends without an answer.
 		panic(http.ErrAbortHandler)

@@ -78,10 +78,16 @@ func (b *BMC) TakeBoot() hardware.BootSource {
 	if taken.target == "UefiHttp" && b.options.Personality.Boot.HTTPBootURI == URITaken {
 		set.uri = ""
 	}
-	b.boot, b.bootedURI, b.bootedImage = *set, "", ""
-	if taken.enabled == "Disabled" || taken.mode == "Legacy" && b.options.Personality.Boot.Mode != BootModeAbsent {
-		return ""
+	b.boot, b.bootedURI, b.bootedImage, b.formerReads = *set, "", "", 0
+	rules := b.options.Personality.Boot
+	if isOnly := rules.Order != nil && rules.Order.Only; isOnly || taken.enabled == "Disabled" || taken.mode == "Legacy" && rules.Mode != BootModeAbsent {
+		return b.takeOrder()
 	}
+	return b.takeTarget(taken)
+}
+
+// takeTarget returns the source that the target of an override is.
+func (b *BMC) takeTarget(taken bootOverride) hardware.BootSource {
 	switch taken.target {
 	case "UefiHttp":
 		if b.bootedURI = taken.uri; taken.uri != "" {
@@ -139,13 +145,23 @@ func (b *BMC) addBootLists(boot map[string]any) {
 	}
 }
 
+// shown returns the override as it is shown, which may be the one before the last change.
+func (b *BMC) shown(o bootOverride) bootOverride {
+	if b.formerReads > 0 {
+		return b.former
+	}
+	return o
+}
+
 // systemBoot returns the member Boot of the system. What may be written is listed there unless the settings object lists it.
 func (b *BMC) systemBoot() map[string]any {
 	if b.isBootUnloaded() {
 		return map[string]any{}
 	}
 	settings := b.options.Personality.Boot.Settings
-	return b.bootDocument(b.boot, settings == nil || settings.Members == SettingsMode)
+	boot := b.bootDocument(b.shown(b.boot), settings == nil || settings.Members == SettingsMode)
+	b.addOrder(boot, false)
+	return boot
 }
 
 // settingsNow returns the settings object with its present values.
@@ -154,12 +170,15 @@ func (b *BMC) settingsNow(static map[string]any) map[string]any {
 	boot := map[string]any{"BootOrder": []any{}, "BootSourceOverrideMode": nil, "StopBootOnFault": nil}
 	switch b.options.Personality.Boot.Settings.Members {
 	case SettingsOverride:
-		boot = b.bootDocument(*b.override(), true)
+		boot = b.bootDocument(b.shown(*b.override()), true)
 		if etag := b.servedETag(b.etag()); etag != "" {
 			document["@odata.etag"] = etag
 		}
 	case SettingsTargets:
 		b.addBootLists(boot)
+	}
+	if order := b.options.Personality.Boot.Order; order != nil && order.AtSettings {
+		b.addOrder(boot, true)
 	}
 	document["Boot"] = boot
 	return document
@@ -169,10 +188,12 @@ func (b *BMC) settingsNow(static map[string]any) map[string]any {
 func (b *BMC) patchBoot(w http.ResponseWriter, r *http.Request, path string, body []byte) {
 	var change struct {
 		Boot *struct {
-			Enabled *string `json:"BootSourceOverrideEnabled"`
-			Target  *string `json:"BootSourceOverrideTarget"`
-			Mode    *string `json:"BootSourceOverrideMode"`
-			URI     any     `json:"HttpBootUri"`
+			Enabled *string  `json:"BootSourceOverrideEnabled"`
+			Target  *string  `json:"BootSourceOverrideTarget"`
+			Mode    *string  `json:"BootSourceOverrideMode"`
+			URI     any      `json:"HttpBootUri"`
+			Order   []string `json:"BootOrder"`
+			Aliases []string `json:"AliasBootOrder"`
 		}
 	}
 	hasURI := bytes.Contains(body, []byte(memberHTTPURI))
@@ -180,11 +201,14 @@ func (b *BMC) patchBoot(w http.ResponseWriter, r *http.Request, path string, bod
 	defer b.mu.Unlock()
 	personality := b.options.Personality
 	atSettings := path == personality.pathSettings()
-	if b.refusesChange(w, r, atSettings) {
-		return
-	}
 	if err := json.Unmarshal(body, &change); err != nil || change.Boot == nil {
 		b.refuse(w, http.StatusBadRequest, "MalformedJSON", "The request body submitted was malformed JSON, or has no Boot.")
+		return
+	}
+	if b.patchOrder(w, path, append(change.Boot.Order, change.Boot.Aliases...)) {
+		return
+	}
+	if b.refusesChange(w, r, atSettings) {
 		return
 	}
 	next := *b.override()
@@ -200,11 +224,16 @@ func (b *BMC) patchBoot(w http.ResponseWriter, r *http.Request, path string, bod
 		writeText(w, http.StatusBadRequest, "Missing the BootSourceOverrideTarget and/or BootSourceOverrideMode element")
 		return
 	}
-	if key, message := personality.Boot.check(next, change.Boot.Mode != nil); key != "" {
+	b.takeOverride(w, next, change.Boot.Mode != nil)
+}
+
+// takeOverride stores an override that the BMC offers, and refuses any other.
+func (b *BMC) takeOverride(w http.ResponseWriter, next bootOverride, hasMode bool) {
+	if key, message := b.options.Personality.Boot.check(next, hasMode); key != "" {
 		b.refuse(w, http.StatusBadRequest, key, message)
 		return
 	}
-	b.storeOverride(next, change.Boot.Mode != nil)
+	b.storeOverride(next, hasMode)
 	b.confirmOverride(w)
 }
 
@@ -278,6 +307,7 @@ func (b *BMC) storeOverride(next bootOverride, hasMode bool) {
 	if b.faults.NullBootTarget || b.faults.KeepsBootTarget {
 		return
 	}
+	b.former, b.formerReads = *set, rules.ShowsAfter
 	next.version = set.version
 	switch {
 	case rules.Dropped:

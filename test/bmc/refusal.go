@@ -57,6 +57,28 @@ func writeText(w http.ResponseWriter, status int, text string) {
 	_, _ = w.Write([]byte(text))
 }
 
+// withByteOrderMark returns a handler whose bodies begin with UTF-8's byte-order mark.
+func withByteOrderMark(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(&markedWriter{ResponseWriter: w}, r) })
+}
+
+// markedWriter begins a body with UTF-8's byte-order mark.
+type markedWriter struct {
+	http.ResponseWriter
+	isMarked bool
+}
+
+// Write implements io.Writer.
+func (w *markedWriter) Write(text []byte) (int, error) {
+	if !w.isMarked {
+		w.isMarked = true
+		if _, err := w.ResponseWriter.Write([]byte("\xef\xbb\xbf")); err != nil {
+			return 0, err
+		}
+	}
+	return w.ResponseWriter.Write(text)
+}
+
 // withSlashes returns the document with a slash at the end of every link.
 func withSlashes(document any) any {
 	raw, err := json.Marshal(document)

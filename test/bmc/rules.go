@@ -28,6 +28,10 @@ type BootRules struct {
 	ModeRefusal string `json:"modeRefusal"`
 	// LoadsAfter is how many reads of the system after each boot still have an empty Boot, because the BMC loads it when it is first read.
 	LoadsAfter int `json:"loadsAfter"`
+	// ShowsAfter is how many reads of the override after each change still show what was set before.
+	ShowsAfter int `json:"showsAfter"`
+	// Order is the persistent boot order; nil: Boot has none.
+	Order *OrderRules `json:"order"`
 	// SuccessBody answers a change with 200 and a body that has an error object with the message Success (iLO).
 	SuccessBody bool `json:"successBody"`
 	// HTTPBootURI is how HttpBootUri is treated.
@@ -143,6 +147,8 @@ type LoginRules struct {
 	NoBasic bool `json:"noBasic"`
 	// LimitRefusal is how one more session is refused; empty: 503 with SessionLimitExceeded.
 	LimitRefusal Refusal `json:"limitRefusal"`
+	// LimitRetryAfter is the header Retry-After of that refusal; empty: it has none.
+	LimitRetryAfter string `json:"limitRetryAfter"`
 }
 
 // SessionContext is what a BMC does with the member Context of a new session. Empty: it is kept and shown (Session v1.5).
@@ -181,7 +187,23 @@ type WireRules struct {
 	FreezesAfter int `json:"freezesAfter"`
 	// RefusesIfMatchOnActions answers an action with an If-Match header with 412 (iDRAC10).
 	RefusesIfMatchOnActions bool `json:"refusesIfMatchOnActions"`
+	// ByteOrderMark begins every body with UTF-8's byte-order mark.
+	ByteOrderMark bool `json:"byteOrderMark"`
+	// Empty is the path of a resource that is answered with 200 and no body; empty: none is.
+	Empty string `json:"empty"`
+	// TLS is the versions that the BMC speaks.
+	TLS TLSRule `json:"tls"`
 }
+
+// TLSRule is which versions of TLS a BMC speaks. Empty: 1.2 and later.
+type TLSRule string
+
+// BMCs that speak no safe version.
+const (
+	// TLS10 and TLS11 mean that they speak these and none later, and refuse a client by an alert.
+	TLS10 TLSRule = "1.0"
+	TLS11 TLSRule = "1.1"
+)
 
 // ErrorForm is the form of a BMC's errors. Empty: an error object with an array of messages.
 type ErrorForm string
@@ -245,6 +267,7 @@ const (
 	ResetPushPowerButton  Reset = "PushPowerButton"
 	ResetForceOn          Reset = "ForceOn"
 	ResetPowerCycle       Reset = "PowerCycle"
+	ResetFullPowerCycle   Reset = "FullPowerCycle"
 )
 
 var (

@@ -118,7 +118,7 @@ func (b *BMC) isAuthorized(r *http.Request) bool {
 		return open
 	}
 	username, password, ok := r.BasicAuth()
-	return ok && !b.options.Personality.Login.NoBasic && b.isAccount(username, password)
+	return ok && !b.options.Personality.Login.NoBasic && !b.faults.NoBasic && b.isAccount(username, password)
 }
 
 func (b *BMC) isAccount(username, password string) bool {
@@ -138,6 +138,7 @@ func (b *BMC) get(w http.ResponseWriter, r *http.Request, path string) {
 		b.unloadedReads++
 	}
 	if path == b.overridePath() {
+		b.formerReads = max(0, b.formerReads-1)
 		if etag := b.servedETag(b.etag()); etag != "" {
 			w.Header().Set("ETag", etag)
 		}

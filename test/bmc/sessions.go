@@ -84,6 +84,9 @@ func (b *BMC) logIn(w http.ResponseWriter, body []byte) {
 		b.refuseAs(w, b.options.Personality.Login.contextRefusal(), "The property Context is not in the list of valid properties for the resource.")
 		return
 	case len(b.sessions) >= b.options.Personality.Login.maxSessions():
+		if after := b.options.Personality.Login.LimitRetryAfter; after != "" {
+			w.Header().Set("Retry-After", after)
+		}
 		b.refuseAs(w, b.options.Personality.Login.limitRefusal(), "The session establishment failed due to the number of simultaneous sessions exceeding the limit of the implementation.")
 		return
 	}

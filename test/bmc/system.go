@@ -44,12 +44,15 @@ func (b *BMC) systemNow(static map[string]any, power hardware.PowerState) map[st
 }
 
 // machineResets are the reset types that are passed on under the name that a Machine knows.
-var machineResets = map[Reset]Reset{ResetForceOn: ResetOn, ResetPowerCycle: ResetForceRestart}
+var machineResets = map[Reset]Reset{ResetForceOn: ResetOn, ResetPowerCycle: ResetForceRestart, ResetFullPowerCycle: ResetForceRestart, resetPowerOff: ResetForceOff}
+
+// resetPowerOff is a vendor's own name for ForceOff.
+const resetPowerOff Reset = "PowerOff"
 
 // powerAfter returns the power state that a reset leads to.
 func powerAfter(reset Reset, power hardware.PowerState) hardware.PowerState {
 	switch reset {
-	case ResetForceOff, ResetGracefulShutdown:
+	case ResetForceOff, ResetGracefulShutdown, resetPowerOff:
 		return hardware.PowerOff
 	case ResetPushPowerButton:
 		if power != hardware.PowerOff {
@@ -61,7 +64,7 @@ func powerAfter(reset Reset, power hardware.PowerState) hardware.PowerState {
 
 // hasRefusal reports whether the reset is refused because it leads to the present power state.
 func (r PowerRules) hasRefusal(reset Reset, power hardware.PowerState) bool {
-	isRestart := reset == ResetForceRestart || reset == ResetGracefulRestart || reset == ResetPowerCycle
+	isRestart := reset == ResetForceRestart || reset == ResetGracefulRestart || reset == ResetPowerCycle || reset == ResetFullPowerCycle
 	return r.PresentState.Status != 0 && !isRestart && powerAfter(reset, power) == power
 }
 

@@ -66,6 +66,7 @@ func buildTree(inventory hardware.Inventory, personality Personality) tree {
 	t.addParts(inventory)
 	t.addDevices(inventory, personality)
 	t.addMedia(personality)
+	t.addBootOptions(personality.Boot.Order)
 	t.addResources(personality.Resources)
 	return t
 }

@@ -76,7 +76,7 @@ func (i *Installer) clearBoot(ctx context.Context, host hardware.Host, s netboot
 	if i.isCleared(s) {
 		return nil
 	}
-	bmc, err := i.options.BMCs.OpenBMC(ctx, host.BMC)
+	bmc, err := i.options.BMCs.OpenBMC(ctx, i.withBootOrder(host, s))
 	if err != nil {
 		return err
 	}

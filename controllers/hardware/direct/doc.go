@@ -27,7 +27,8 @@
 //
 // The session does not store whether a host at Booting has powered on; until the process observes that, Observe reports PoweringOn. The
 // process keeps its own observations in memory (attemptRecord), so that a power that came on and was lost is restored at once. After a
-// restart the time-outs that depend on these observations begin again.
+// restart the time-outs that depend on these observations begin again. A boot order that is changed, because the BMC has no boot override, is stored before
+// and put back by whichever process clears the boot.
 //
 // A failed attempt does not change the power, so that a person can look at the console. The boot service no longer serves the server,
 // and the next attempt begins with a confirmed power-off.

@@ -295,7 +295,7 @@ func (i *Installer) bootFromNetwork(ctx context.Context, host hardware.Host, s n
 	if err := i.checkBootMAC(ctx, host); err != nil {
 		return err
 	}
-	bmc, err := i.options.BMCs.OpenBMC(ctx, host.BMC)
+	bmc, err := i.options.BMCs.OpenBMC(ctx, i.withBootOrder(host, s))
 	if err != nil {
 		return err
 	}

@@ -58,8 +58,8 @@ func newSession(before netboot.Session, host hardware.Host, attempt hardware.Att
 		silent = before.SilentBoots
 	}
 	return netboot.Session{
-		SilentBoots: silent,
-		HostUID:     host.UID, Namespace: host.Namespace, Name: host.Name, BootMAC: host.BootMAC, Work: work, Since: now, Deadline: attempt.Deadline,
+		SilentBoots: silent, BootOrder: before.BootOrder,
+		HostUID: host.UID, Namespace: host.Namespace, Name: host.Name, BootMAC: host.BootMAC, Work: work, Since: now, Deadline: attempt.Deadline,
 		AttemptStatus: hardware.AttemptStatus{Number: attempt.Number, State: hardware.AttemptRunning, Step: hardware.StepPoweringOff},
 		StepAt:        now, Inventory: before.Inventory, Disks: before.Disks,
 	}

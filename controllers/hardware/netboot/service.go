@@ -254,6 +254,8 @@ type Session struct {
 	ImageBoots int
 	// SilentBoots are the last boots in a row by one way in which no agent has registered, in this attempt and the failed ones right before it.
 	SilentBoots SilentBoots
+	// BootOrder is the boot order that is to be put back at the BMC; nil: there is none.
+	BootOrder []string
 	// OpenedAt is when the host was powered on for this attempt. The boot service serves the host from OpenedAt until Deadline.
 	OpenedAt time.Time
 	// Agent is the agent that has registered in the current boot; the zero value until one has.

@@ -19,20 +19,41 @@ type otherSystem struct {
 			Target string `json:"target"`
 		} `json:"#ComputerSystem.Reset"`
 	}
+	Name, Manufacturer, Model string
+
 	Boot       map[string]json.RawMessage
 	Processors schemas.Link
-	Links      struct{ Chassis schemas.Links }
+	Memory     schemas.Link
+	// PCIeDevices are read where the board has no GPU among its processors.
+	PCIeDevices linked
+	Links       struct{ Chassis schemas.Links }
 }
 
-// isBaseboard reports whether the system or the chassis at the path is that of an NVIDIA HGX board. Some of them have a reset action and a boot
-// override, as servers have.
-func isBaseboard(uri string) bool {
-	return strings.HasPrefix(path.Base(strings.TrimRight(uri, "/")), "HGX_")
+// isBaseboard reports whether the system or the chassis at the path, with these names, is that of a board of GPUs such as NVIDIA's HGX. Some of them have a
+// reset action and a boot override, as servers have.
+func isBaseboard(uri string, names ...string) bool {
+	base := path.Base(strings.TrimRight(uri, "/"))
+	return strings.HasPrefix(base, "HGX_") || slices.ContainsFunc(append(names, base), boardWord.MatchString)
+}
+
+// isBaseboard reports whether the system is that of a board of GPUs.
+func (o otherSystem) isBaseboard(uri string) bool { return isBaseboard(uri, o.Name, o.Model) }
+
+// gpuVendor returns who makes the GPUs of the board; "" when nobody can tell. HGX is NVIDIA's name.
+func (o otherSystem) gpuVendor(uri string) string {
+	names := strings.Join([]string{o.Manufacturer, o.Name, o.Model, path.Base(strings.TrimRight(uri, "/"))}, " ")
+	if vendor := vendorOf(names); vendor != "" {
+		return vendor
+	}
+	if strings.Contains(strings.ToUpper(names), "HGX") {
+		return vendorNVIDIA
+	}
+	return ""
 }
 
 // isServer reports whether the system can be powered and booted as a server of its own.
 func (o otherSystem) isServer(uri string) bool {
-	return o.Actions.Reset.Target != "" && len(o.Boot) > 0 && !isBaseboard(uri)
+	return o.Actions.Reset.Target != "" && len(o.Boot) > 0 && !o.isBaseboard(uri)
 }
 
 // isSilentWhileOff reports whether the failure is that of a baseboard which has no power while the server is off: a DGX answers 503 for it until the
@@ -77,7 +98,7 @@ func (w *crawl) readBaseboards(s *system) error {
 func (w *crawl) readBaseboard(s *system, uri string, o otherSystem) error {
 	own := s.links.Links.Chassis.ToStrings()
 	isShared := slices.ContainsFunc(o.Links.Chassis.ToStrings(), func(chassis string) bool { return slices.Contains(own, chassis) })
-	if !isBaseboard(uri) && !isShared && (!w.isAlone || o.isServer(uri)) {
+	if !o.isBaseboard(uri) && !isShared && (!w.isAlone || o.isServer(uri)) {
 		return nil
 	}
 	processors, err := readMembers[processor](w, o.Processors.String())
@@ -85,23 +106,60 @@ func (w *crawl) readBaseboard(s *system, uri string, o otherSystem) error {
 		w.addUnread(uri)
 		return nil
 	}
-	w.addGPUProcessors(uri, processors)
-	return err
+	if err != nil {
+		return err
+	}
+	w.addGPUProcessors(uri, processors, o.isBaseboard(uri), o.gpuVendor(uri))
+	w.addMissing(uri, o.Processors.String())
+	if !w.hasGPU(uri) && !o.PCIeDevices.isEmpty() {
+		if err := w.readDevices(uri+"/PCIeDevices", o.PCIeDevices); err != nil {
+			return err
+		}
+	}
+	return w.readHostParts(o, processors)
+}
+
+// readHostParts sets what the server's own system does not tell of its CPUs and its memory from a system that is a part of it. The CPUs of a Grace server are
+// on the board of its GPUs, and some firmware has them and their memory there.
+func (w *crawl) readHostParts(o otherSystem, processors []processor) error {
+	cpus := slices.DeleteFunc(slices.Clone(processors), func(p processor) bool { return !p.isTyped("CPU") || p.isAbsent() })
+	if len(cpus) == 0 {
+		return nil
+	}
+	if w.inventory.CPUThreads == 0 {
+		w.addCPUs(cpus, w.missing[o.Processors.String()] > 0)
+	}
+	if w.inventory.MemoryBytes == 0 {
+		return w.readMemory(o.Memory.String())
+	}
+	return nil
 }
 
 // chassis is a Chassis with PCI devices, or one that holds such chassis.
 type chassis struct {
 	Manufacturer string
 	Model        string
-	PCIeDevices  schemas.Link
-	Links        struct {
-		PCIeDevices schemas.Links
+	Name         string
+	PCIeDevices  linked
+	// Devices, Oem and Links.Oem may lead to devices that are no PCIeDevices.
+	Devices json.RawMessage
+	Oem     json.RawMessage
+	Links   struct {
+		PCIeDevices linked
 		Contains    schemas.Links
+		Oem         json.RawMessage
 	}
 }
 
-// readChassis adds the devices in the chassis, and in the chassis within them, to a list. A chassis that is a board of GPUs, and in which no GPU can
-// be found, leaves it open whether the server has any.
+// isGPUBoard reports whether the chassis at the path is a GPU, or a board of them, by its maker or its name.
+func (c chassis) isGPUBoard(uri string) bool {
+	names := c.Name + " " + path.Base(strings.TrimRight(uri, "/"))
+	isNamed := gpuWord.MatchString(names) || isBaseboard(uri, c.Name, c.Model)
+	return vendorOf(c.Manufacturer+" "+c.Model) != "" || isNamed && !otherWord.MatchString(names)
+}
+
+// readChassis adds the devices in the chassis, and in the chassis within them, to a list. It keeps the chassis that
+// are boards of GPUs.
 func (w *crawl) readChassis(list string, uris []string, visited map[string]bool) error {
 	var boards []string
 	for len(uris) > 0 {
@@ -125,27 +183,23 @@ func (w *crawl) readChassis(list string, uris []string, visited map[string]bool)
 			if w.isAlone {
 				uris = append(uris, c.Links.Contains.ToStrings()...)
 			}
-			if vendorOf(c.Manufacturer+" "+c.Model) != "" {
+			if w.keepElsewhere(c.Oem, c.Links.Oem); len(c.Devices) > 0 {
+				w.keepElsewhere(json.RawMessage(`{"Devices":` + string(c.Devices) + `}`))
+			}
+			if c.isGPUBoard(uri) {
 				boards = append(boards, uri)
 			}
 		}
 	}
-	if !w.hasGPU() {
-		for _, uri := range boards {
-			w.addUnread(uri)
-		}
-	}
+	w.boards = append(w.boards, boards...)
 	return nil
 }
 
 // readChassisDevices adds the devices in the chassis to a list.
 func (w *crawl) readChassisDevices(list string, c chassis) error {
-	if c.PCIeDevices == "" {
-		return w.readDevices(list, c.Links.PCIeDevices.ToStrings())
+	at := c.PCIeDevices
+	if at.isEmpty() {
+		at = c.Links.PCIeDevices
 	}
-	devices, err := readMembers[pciDevice](w, c.PCIeDevices.String())
-	if err != nil {
-		return err
-	}
-	return w.addDevices(list, devices)
+	return w.readDevices(list, at)
 }

@@ -30,52 +30,117 @@ func (b *bmc) SetBootAlways(ctx context.Context, source hardware.BootSource) err
 	return b.call(ctx, opBoot, func(c *conn) error { return c.setBoot(source, "", alwaysFirst) })
 }
 
-// ClearBoot implements hardware.BMC. Where an override cannot be disabled, it is set to the disk.
+// ClearBoot implements hardware.BMC. Whatever override is set is disabled, also one of the disk. Where an override cannot be disabled, it is set to the disk.
 func (b *bmc) ClearBoot(ctx context.Context) error {
-	return b.call(ctx, "clear boot override", func(c *conn) error {
-		place, err := c.findBootPlace()
-		if err != nil || !place.reported().hasForeignBoot() {
-			return err
-		}
-		for _, cleared := range clearedOverrides(place) {
-			after, err := c.changeOverride(place, cleared)
-			if err != nil && !isRefused(err) {
-				return err
-			}
-			if err == nil && !after.hasForeignBoot() {
-				return nil
-			}
-		}
-		return hardware.Errorf(hardware.Unsupported, "clear boot override", b.endpoint.Address,
-			"the BMC keeps the override %q %q, so the server boots from there until somebody clears it in the firmware's setup",
-			place.reported().text(memberTarget), place.reported().text(memberEnabled))
-	})
+	return b.call(ctx, opClearBoot, (*conn).clearBoot)
 }
 
-// setBoot sets the override for the source, with the URI for UEFI HTTP boot if that is not empty. enabled are the values of BootSourceOverrideEnabled to use, the first that the BMC offers. A BMC
-// that lists none may still refuse the first.
+const opClearBoot = "clear boot override"
+
+// clearBoot disables the override.
+func (c *conn) clearBoot() error {
+	place, err := c.findBootPlace()
+	if err != nil {
+		return err
+	}
+	if place.isBare && place.order() == nil {
+		// What may be there is not loaded yet. A BMC that has nothing keeps nothing.
+		if err := c.loadingError(place, "neither a boot override nor a boot order"); hardware.KindOf(err) == hardware.Busy || c.keptOrder(place) != nil {
+			return err
+		}
+		return nil
+	}
+	if place.isSet() {
+		if err := c.disableOverride(place); err != nil {
+			return err
+		}
+	}
+	return c.putBackOrder(place)
+}
+
+// disableOverride disables the override of the place.
+func (c *conn) disableOverride(place bootPlace) error {
+	uri := place.home.uri
+	if c.line().isUndisabled(uri) && place.reported().isDisk() {
+		return nil
+	}
+	for _, cleared := range clearedOverrides(place) {
+		_, after, err := c.changeOverride(place, cleared, cleared.isCleared)
+		if err != nil && !isRefused(err) {
+			return err
+		}
+		if err == nil && cleared.isCleared(after) {
+			c.line().keepUndisabled(uri, !cleared.isDisabled())
+			return nil
+		}
+	}
+	return hardware.Errorf(hardware.Unsupported, opClearBoot, c.bmc.endpoint.Address,
+		"the BMC keeps the override %q %q, so the server boots from there until somebody clears it in the firmware's setup",
+		place.reported().text(memberTarget), place.reported().text(memberEnabled))
+}
+
+// setBoot makes the next boot come from the source, with the URI for UEFI HTTP boot if that is not empty: by the override, or by the boot order where no
+// override reaches the source. enabled are the values of BootSourceOverrideEnabled to use, the first that the BMC offers.
 func (c *conn) setBoot(source hardware.BootSource, uri string, enabled []string) error {
 	place, err := c.findBootPlace()
 	if err != nil {
 		return err
 	}
-	wanted, err := place.choose(source, uri, enabled)
-	if err != nil {
-		return c.bootError(err)
+	if place.isBare {
+		if uri != "" {
+			return c.loadingError(place, "no boot override, so that no URL can be pinned")
+		}
+		return c.setBootOrder(place, source)
 	}
-	var after *bootObject
+	wanted, err := place.choose(source, uri, enabled)
+	if err == nil {
+		err = c.setOverride(place, wanted)
+	} else {
+		err = c.bootError(err)
+	}
+	if err == nil || uri != "" || place.order() == nil {
+		return err
+	}
+	if isNotReached := len(wanted) == 0 || isRefused(err) || errors.Is(err, errNullTarget); !isNotReached {
+		return err
+	}
+	if byOrder := c.setBootOrder(place, source); hardware.KindOf(byOrder) != hardware.Unsupported {
+		return byOrder
+	}
+	return err
+}
+
+// setOverride sets the first of the overrides that the BMC takes. A BMC that lists none may still refuse the first.
+func (c *conn) setOverride(place bootPlace, wanted []override) (err error) {
 	for _, want := range wanted {
-		if !place.isPending && place.reported().isSetTo(want) {
+		late := c.line().lateOverride(place.home.uri, want, c.bmc.client.options.Clock())
+		if (!place.isPending || late.isSent()) && place.reported().isSetTo(want) {
+			c.line().endLate(place.home.uri)
 			return nil
 		}
-		if after, err = c.changeOverride(place, want); err == nil {
-			return c.bootError(want.compare(after))
+		var before, after *bootObject
+		if late.isSent() {
+			before = place.objectAt(late.uri)
+			after, err = c.readChanged(late.uri, want.isShown)
+		} else {
+			before, after, err = c.changeOverride(place, want, want.isShown)
+		}
+		if err == nil {
+			return c.bootError(c.boundLate(place.home.uri, before.uri, want, late, want.compare(before, after)))
 		}
 		if !isRefused(err) {
 			return err
 		}
 	}
 	return err
+}
+
+// objectAt returns the resource at the path.
+func (p bootPlace) objectAt(uri string) *bootObject {
+	if p.other != nil && p.other.uri == uri {
+		return p.other
+	}
+	return p.home
 }
 
 // bootError adds operation and target to an error of the pure functions of override.go.
@@ -95,6 +160,8 @@ type bootPlace struct {
 	// override that it has already is sent again. Without it: a server has booted with the override, the firmware has used it up, and the
 	// settings object still has it. The next attempt would find it set, and the server would boot the disk of the former tenant.
 	isPending bool
+	// isBare is true where neither resource has an override: the BMC has not loaded it yet, or has none.
+	isBare bool
 }
 
 // reported returns the resource that reports the present override.
@@ -124,12 +191,12 @@ func (c *conn) findBootPlace() (bootPlace, error) {
 	}
 	switch {
 	case settings != nil && settings.hasOverride():
+		c.line().endAwaited(system.uri)
 		return bootPlace{home: settings, other: system, isPending: true}, nil
 	case !system.hasOverride():
-		// Some BMCs load the override when it is read first, so it may be there at the next try.
-		return bootPlace{}, hardware.Errorf(hardware.Busy, opBoot, c.bmc.endpoint.Address,
-			"the system %s reports no boot override: when the BMC is still loading it, the next try succeeds; otherwise restart the BMC or update its firmware", s.ODataID)
+		return bootPlace{home: system, other: settings, isBare: true}, nil
 	}
+	c.line().endAwaited(system.uri)
 	return bootPlace{home: system, other: settings}, nil
 }
 
@@ -151,17 +218,17 @@ func (c *conn) readBootObject(uri string) (*bootObject, error) {
 	return o, nil
 }
 
-// changeOverride sets the override and returns the resource as it is read after the change.
+// changeOverride sets the override and returns the resource as it was before, and as it is read after the change.
 //
 // When the resource refuses the change as one that belongs elsewhere, it is sent to the other one: some settings objects list targets that
 // only the system accepts, and some systems answer with the URI of a settings object to which they do not link.
-func (c *conn) changeOverride(place bootPlace, want override) (*bootObject, error) {
+func (c *conn) changeOverride(place bootPlace, want override, isShown func(*bootObject) bool) (before, after *bootObject, err error) {
 	changed := place.home
-	err := c.writeOverride(changed, want)
+	err = c.writeOverride(changed, want)
 	if isRefusedHere(err) {
 		other, readErr := c.otherBootObject(place, err)
 		if readErr != nil {
-			return nil, readErr
+			return nil, nil, readErr
 		}
 		if other != nil {
 			changed = other
@@ -169,13 +236,10 @@ func (c *conn) changeOverride(place bootPlace, want override) (*bootObject, erro
 		}
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	after, err := c.readBootObject(changed.uri)
-	if err == nil && after == nil {
-		return &bootObject{uri: changed.uri}, nil
-	}
-	return after, err
+	after, err = c.readChanged(changed.uri, isShown)
+	return changed, after, err
 }
 
 // futureURI finds the URI in "Support of this Operation for Boot Properties is moved to FutureState URI(/redfish/v1/Systems/DGX/SD)".

@@ -193,16 +193,21 @@ func TestAnOverrideIsClearedOnlyWhereThereIsOne(t *testing.T) {
 		changes bool
 		want    hardware.BootSource
 	}{
-		"none":                        {bmc.BootRules{}, false, ""},
-		"the disk":                    {bmc.BootRules{Initial: bmc.Override{Enabled: "Continuous", Target: "Hdd"}}, false, hardware.BootDisk},
-		"no target":                   {bmc.BootRules{Mode: bmc.BootModeAbsent, Initial: bmc.Override{Enabled: "Once"}}, false, ""},
-		"the network, for ever":       {bmc.BootRules{Initial: bmc.Override{Enabled: "Continuous", Target: "Pxe"}}, true, ""},
-		"the network, once":           {bmc.BootRules{Initial: bmc.Override{Enabled: "Once", Target: "Pxe"}}, true, ""},
-		"a BMC that knows no None":    {bmc.BootRules{Targets: []string{"Pxe", "Hdd"}, Initial: bmc.Override{Enabled: "Continuous", Target: "Pxe"}}, true, ""},
-		"a BMC that disables none":    {bmc.BootRules{AlwaysContinuous: true, Targets: []string{"Pxe", "Hdd"}, Initial: bmc.Override{Target: "Pxe"}}, true, hardware.BootDisk},
-		"at the settings object":      {bmc.BootRules{Settings: &bmc.SettingsRules{Name: "SD", Members: bmc.SettingsOverride}, Initial: bmc.Override{Enabled: "Continuous", Target: "Pxe"}}, true, ""},
-		"listed in settings only":     {bmc.BootRules{Settings: &bmc.SettingsRules{Name: "SD", Members: bmc.SettingsTargets, RefusesOverride: true}, Initial: bmc.Override{Enabled: "Continuous", Target: "Pxe"}}, true, ""},
-		"a mode that would fall back": {bmc.BootRules{Mode: bmc.BootModeFallsBack, Initial: bmc.Override{Enabled: "Continuous", Target: "Pxe"}}, true, ""},
+		"none":                         {bmc.BootRules{}, false, ""},
+		"the disk, for ever":           {bmc.BootRules{Initial: bmc.Override{Enabled: "Continuous", Target: "Hdd"}}, true, ""},
+		"the disk, once":               {bmc.BootRules{Initial: bmc.Override{Enabled: "Once", Target: "Hdd"}}, true, ""},
+		"a shell":                      {bmc.BootRules{Targets: []string{"None", "Pxe", "UefiShell"}, Initial: bmc.Override{Enabled: "Continuous", Target: "UefiShell"}}, true, ""},
+		"the disk, not disabled":       {bmc.BootRules{AlwaysContinuous: true, Targets: []string{"Pxe", "Hdd"}}, true, hardware.BootDisk},
+		"a BMC that lists no Disabled": {bmc.BootRules{Enabled: []string{"Once", "Continuous"}, Targets: []string{"None", "Pxe"}, Initial: bmc.Override{Enabled: "Continuous", Target: "Pxe"}}, true, ""},
+		"shown late":                   {bmc.BootRules{ShowsAfter: 3, Initial: bmc.Override{Enabled: "Continuous", Target: "Pxe"}}, true, ""},
+		"no target":                    {bmc.BootRules{Mode: bmc.BootModeAbsent, Initial: bmc.Override{Enabled: "Once"}}, false, ""},
+		"the network, for ever":        {bmc.BootRules{Initial: bmc.Override{Enabled: "Continuous", Target: "Pxe"}}, true, ""},
+		"the network, once":            {bmc.BootRules{Initial: bmc.Override{Enabled: "Once", Target: "Pxe"}}, true, ""},
+		"a BMC that knows no None":     {bmc.BootRules{Targets: []string{"Pxe", "Hdd"}, Initial: bmc.Override{Enabled: "Continuous", Target: "Pxe"}}, true, ""},
+		"a BMC that disables none":     {bmc.BootRules{AlwaysContinuous: true, Targets: []string{"Pxe", "Hdd"}, Initial: bmc.Override{Target: "Pxe"}}, true, hardware.BootDisk},
+		"at the settings object":       {bmc.BootRules{Settings: &bmc.SettingsRules{Name: "SD", Members: bmc.SettingsOverride}, Initial: bmc.Override{Enabled: "Continuous", Target: "Pxe"}}, true, ""},
+		"listed in settings only":      {bmc.BootRules{Settings: &bmc.SettingsRules{Name: "SD", Members: bmc.SettingsTargets, RefusesOverride: true}, Initial: bmc.Override{Enabled: "Continuous", Target: "Pxe"}}, true, ""},
+		"a mode that would fall back":  {bmc.BootRules{Mode: bmc.BootModeFallsBack, Initial: bmc.Override{Enabled: "Continuous", Target: "Pxe"}}, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := start(t, bmc.Personality{Boot: c.rules})

@@ -2,7 +2,6 @@ package redfish
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,7 +16,7 @@ func (c *conn) readDocument(uri string, into any) (etags []string, err error) {
 		return nil, err
 	}
 	defer schemas.DeferredCleanupHTTPResponse(resp)
-	raw, err := io.ReadAll(resp.Body)
+	raw, err := readResourceBody(resp)
 	if err != nil {
 		return nil, err
 	}

@@ -150,7 +150,7 @@ func (c *Client) Close(ctx context.Context) error {
 	)
 	for _, s := range c.removeSessions(func(sessionKey, *session) bool { return true }) {
 		wg.Go(func() {
-			if err := s.logout(ctx); err != nil {
+			if _, err := s.logout(ctx); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				remaining = append(remaining, s.address)
@@ -180,8 +180,8 @@ func (c *Client) removeSessions(match func(sessionKey, *session) bool) []*sessio
 
 // logoutAndLog logs the session out and logs a failure, because the session expires at the BMC anyway.
 func (c *Client) logoutAndLog(ctx context.Context, s *session) {
-	if err := s.logout(ctx); err != nil {
-		c.options.Log.Info("BMC session not ended; it expires there", "bmc", s.address, "error", err.Error())
+	if l, err := s.logout(ctx); err != nil {
+		c.noteNotEnded(s.address, l, err)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"reflect"
 	"strings"
@@ -21,14 +20,18 @@ import (
 // somebody asks for another inspection.
 type crawl struct {
 	*conn
-	// ctx is the context of the call.
-	ctx context.Context
 	// isOff is true when the BMC reports that the server is off.
 	isOff bool
 	// isAlone is true when the BMC manages this server only, so that all its chassis are those of the server.
 	isAlone bool
 	// expand is the query for the members of a collection; empty where the BMC has none, or where its answer could not be used.
 	expand string
+	// boards are chassis that are boards of GPUs.
+	boards []string
+	// elsewhere are members of resources that may lead to devices outside the resources of PCI devices.
+	elsewhere []json.RawMessage
+	// missing is how many more members collections count than they list, by their paths.
+	missing map[string]int
 	// waited is how long the crawl has waited for resources that the BMC loads.
 	waited time.Duration
 	// inventory is the result.
@@ -43,8 +46,8 @@ type expandQuery struct {
 }
 
 // newCrawl returns a crawl of the server's resources.
-func newCrawl(ctx context.Context, c *conn, s *system) (*crawl, error) {
-	w := &crawl{conn: c, ctx: ctx, isOff: powerState(s.PowerState) == hardware.PowerOff}
+func newCrawl(c *conn, s *system) (*crawl, error) {
+	w := &crawl{conn: c, isOff: powerState(s.PowerState) == hardware.PowerOff}
 	if len(c.login.root.ProtocolFeaturesSupported) == 0 {
 		return w, nil
 	}
@@ -100,10 +103,18 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// members returns the members of a collection.
-func (w *crawl) members(collection string) (uris []string, err error) {
-	err = w.repeatWhileLoading(func() (err error) { uris, err = w.collectionMembers(collection); return err })
-	return uris, err
+// members returns the members of a collection, and keeps how many it counts and does not list. Without that: a BMC lists four of its eight GPUs, and the
+// server counts as one with four.
+func (w *crawl) members(uri string) (uris []string, err error) {
+	var found collection
+	err = w.repeatWhileLoading(func() (err error) { found, err = w.readCollection(uri); return err })
+	if found.missing > 0 {
+		if w.missing == nil {
+			w.missing = map[string]int{}
+		}
+		w.missing[uri] = found.missing
+	}
+	return found.members, err
 }
 
 // fetch returns the text of a resource, and nil when the BMC has no such resource.
@@ -118,7 +129,7 @@ func (w *crawl) fetch(uri string) ([]byte, error) {
 		return nil, err
 	}
 	defer schemas.DeferredCleanupHTTPResponse(resp)
-	return io.ReadAll(resp.Body)
+	return readResourceBody(resp)
 }
 
 // readResource reads a resource and decodes the members that T has. It returns nil when there is no link to it, or no such resource.
@@ -199,9 +210,13 @@ func decodeExpanded[T any](w *crawl, raw []byte) (items []T, isUsable bool) {
 		URI     string          `json:"@odata.id"`
 		Error   json.RawMessage `json:"error"`
 		Members []json.RawMessage
-		Next    string `json:"Members@odata.nextLink"`
+		Count   *number `json:"Members@odata.count"`
+		Next    string  `json:"Members@odata.nextLink"`
 	}
 	if err := json.Unmarshal(raw, &page); err != nil || len(page.Error) > 0 || page.URI == "" || page.Next != "" {
+		return nil, false
+	}
+	if page.Count != nil && *page.Count > number(len(page.Members)) {
 		return nil, false
 	}
 	seen := map[string]bool{}

@@ -21,6 +21,8 @@ var (
 	errMalformed = errors.New("the BMC's answer makes no sense")
 	// errClosed is returned by calls after Close.
 	errClosed = errors.New("the Redfish client is closed")
+	// errNotKnown is returned when a session is ended that the BMC says it does not know.
+	errNotKnown = errors.New("the BMC does not know the session")
 	// errCredentialsRefused is returned for credentials that are not tried again yet.
 	errCredentialsRefused = errors.New("the BMC refused these credentials a moment ago; they are not tried again yet, lest the account be locked out. " +
 		"Correct the BMC's Secret")
@@ -113,7 +115,7 @@ func describeError(err error, state *callState) (hardware.Kind, string) {
 	case errors.Is(err, errCredentialsRefused):
 		return hardware.Unauthorized, err.Error()
 	case errors.Is(err, errMalformed), errors.Is(err, errClosed), errors.Is(err, errForeignHost), errors.Is(err, errTooMany),
-		errors.Is(err, errTooLarge), errors.Is(err, errRedirects):
+		errors.Is(err, errTooLarge), errors.Is(err, errRedirects), errors.Is(err, errEmpty):
 		return hardware.Invalid, state.lastRequest() + unwrapURL(err).Error()
 	}
 	var transport *url.Error
@@ -156,8 +158,11 @@ func describeTransport(err error) string {
 		invalid  x509.CertificateInvalidError
 		verify   *tls.CertificateVerificationError
 		record   tls.RecordHeaderError
+		old      *oldTLSError
 	)
 	switch {
+	case errors.As(err, &old):
+		return old.Error()
 	case errors.As(err, &unknown):
 		return "the BMC's certificate is signed by an authority that is not trusted: add it to the provider's CA bundle, or turn verification off there"
 	case errors.As(err, &hostname), errors.As(err, &invalid), errors.As(err, &verify):

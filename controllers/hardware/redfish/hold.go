@@ -1,6 +1,7 @@
 package redfish
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -16,9 +17,19 @@ type line struct {
 	isSwept bool
 	// refusesContext is true when the BMC refuses the member Context of a new session.
 	refusesContext bool
+	// stale are the paths of sessions that this process has made and could not end.
+	stale []string
 	// slots says whose the sessions of a BMC are whose slots are full, and slotsAt when they were listed.
 	slots   string
 	slotsAt time.Time
+	// orders are the boot orders that are to be put back, by the path of the system. awaited is since when something is awaited.
+	orders  map[string][]string
+	awaited map[string]time.Time
+	// late are the overrides that were accepted and not shown, by the home of their place. undisabled are the resources whose override cannot be disabled.
+	late       map[string]lateOverride
+	undisabled map[string]bool
+	// softOffs are the requests of power-offs that are not forced, by the path of the system.
+	softOffs map[string]softOff
 	// insertions are the images that slots for virtual media were asked to insert, by the path of the slot.
 	insertions map[string]insertion
 }
@@ -35,6 +46,27 @@ func (l *line) keepSwept() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.isSwept = true
+}
+
+// maxStale is how many sessions are kept that could not be ended.
+const maxStale = 16
+
+// keepStale keeps the path of a session that could not be ended.
+func (l *line) keepStale(path string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if path != "" && len(l.stale) < maxStale && !slices.Contains(l.stale, path) {
+		l.stale = append(l.stale, path)
+	}
+}
+
+// takeStale returns the paths of the sessions that could not be ended, and forgets them.
+func (l *line) takeStale() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	stale := l.stale
+	l.stale = nil
+	return stale
 }
 
 // slotsNote returns what was said last about the sessions of the BMC, and whether that is recent.

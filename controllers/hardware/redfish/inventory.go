@@ -47,7 +47,7 @@ func (b *bmc) Inventory(ctx context.Context) (hardware.Inventory, error) {
 		if err != nil {
 			return err
 		}
-		w, err := newCrawl(ctx, c, s)
+		w, err := newCrawl(c, s)
 		if err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func (w *crawl) readSystemValues(s *system) error {
 		i.MemoryBytes = int64(gib * (1 << 30))
 		return nil
 	}
-	return w.readMemory(s)
+	return w.readMemory(s.links.Memory.String())
 }
 
 // readBMCVersion sets BMCVersion from the managers that manage the server. A manager of another type, such as that of a chassis or of a service
@@ -110,29 +110,44 @@ func isPlaceholder(text string) bool {
 
 var placeholder = regexp.MustCompile(`(?i)^(n/?a|none|null|unknown|undefined|not (available|specified|present|applicable)|available for assignment|default string|to be filled.*|\?+|-+|0+)$`)
 
+// memoryModule is a Memory of the server, or of a baseboard.
+type memoryModule struct {
+	ID               string `json:"Id"`
+	Name             string
+	CapacityMiB      *number
+	MemoryDeviceType string
+	Status           status
+}
+
+// isOfGPU reports whether the module is memory of a GPU, which is no memory of the server.
+func (m memoryModule) isOfGPU() bool {
+	kind := strings.ToUpper(m.MemoryDeviceType)
+	return strings.HasPrefix(kind, "HBM") || strings.HasPrefix(kind, "GDDR") || gpuWord.MatchString(m.ID+" "+m.Name)
+}
+
 // readMemory sets MemoryBytes from the modules. It is used when the system reports no size, or 0, which means the same. The size stays unknown when
 // one module that is there does not tell its own, because the sum would be too small. An empty slot is absent, or of size 0.
-func (w *crawl) readMemory(s *system) error {
-	modules, err := readMembers[struct {
-		CapacityMiB *number
-		Status      status
-	}](w, s.links.Memory.String())
+func (w *crawl) readMemory(collection string) error {
+	modules, err := readMembers[memoryModule](w, collection)
 	total := int64(0)
 	for _, m := range modules {
 		switch {
-		case m.Status.State == stateAbsent:
+		case m.Status.State == stateAbsent, m.isOfGPU():
 		case m.CapacityMiB == nil:
 			return err
 		case *m.CapacityMiB > 0 && *m.CapacityMiB < 1<<30:
 			total += int64(*m.CapacityMiB) << 20
 		}
 	}
-	w.inventory.MemoryBytes = total
+	if w.missing[collection] == 0 {
+		w.inventory.MemoryBytes = total
+	}
 	return err
 }
 
 // processor is a Processor of the server, or of a baseboard.
 type processor struct {
+	ID                    string `json:"Id"`
 	ProcessorType         string
 	Name                  string
 	Manufacturer          string
@@ -173,25 +188,31 @@ func (w *crawl) readProcessors(s *system) error {
 	if err != nil {
 		return err
 	}
-	w.addGPUProcessors(s.ODataID+"/Processors", all)
+	list := s.ODataID + "/Processors"
+	w.addGPUProcessors(list, all, false, "")
+	w.addMissing(list, s.links.Processors.String())
+	w.addCPUs(slices.DeleteFunc(all, func(p processor) bool { return !p.isCPU() }), w.missing[s.links.Processors.String()] > 0)
+	return nil
+}
+
+// addCPUs sets what the CPUs tell. isPart is true when there are more than those.
+func (w *crawl) addCPUs(cpus []processor, isPart bool) {
 	threads, model, i := number(0), "", &w.inventory
-	cpus := slices.DeleteFunc(all, func(p processor) bool { return !p.isCPU() })
 	for _, p := range cpus {
 		threads += max(p.TotalThreads, 0)
 		model = cmp.Or(model, p.modelName())
 		i.Architecture = cmp.Or(i.Architecture, p.architecture())
 	}
 	i.CPUModel = cmp.Or(model, i.CPUModel)
-	isComplete := len(cpus) > 0 && !slices.ContainsFunc(cpus, func(p processor) bool { return p.TotalThreads <= 0 })
+	isComplete := len(cpus) > 0 && !isPart && !slices.ContainsFunc(cpus, func(p processor) bool { return p.TotalThreads <= 0 })
 	if isComplete && threads < 1<<20 {
 		i.CPUThreads = int(threads)
 	}
-	return nil
 }
 
 // isCPU reports whether the processor is a CPU that is there.
 func (p processor) isCPU() bool {
-	return (p.ProcessorType == "" || p.ProcessorType == "CPU") && p.Status.State != stateAbsent
+	return (strings.TrimSpace(p.ProcessorType) == "" && !p.isGPU() && !p.canBeGPU(false) || p.isTyped("CPU")) && !p.isAbsent()
 }
 
 // ethernetInterface is a NIC of the server.

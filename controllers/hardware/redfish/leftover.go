@@ -1,6 +1,7 @@
 package redfish
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -132,28 +133,71 @@ func (e *slotsError) Error() string { return e.note + "; " + refusalOf(e.refused
 // Unwrap returns the answer of the BMC.
 func (e *slotsError) Unwrap() error { return e.refused }
 
-// freeSlot ends the sessions that an earlier process left at a BMC that has refused one more, and logs in again. Otherwise it returns a
-// *slotsError. It sends the credentials with the requests, because there is no session to use.
-func (c *Client) freeSlot(b *bmc, l *login, refused error) error {
+// freeSlot ends the sessions of this installation that nobody uses at a BMC that has refused one more, and logs in again. Where there are none, or that does
+// not help, the credentials are sent with every request until listPause has passed. It returns a *slotsError where the BMC takes none in a request.
+//
+// Without the latter: monitoring opens sessions and never ends them, and a server cannot be powered off until a person restarts its BMC.
+func (c *Client) freeSlot(ctx context.Context, b *bmc, l *login, refused error) error {
 	line, now := c.lineTo(b.endpoint.Address), c.options.Clock()
-	note, isRecent := line.slotsNote(now)
-	if isRecent {
+	ended := c.endFormerSessions(ctx, b)
+	if ended > 0 {
+		if err := c.authenticate(l, line); !isSessionLimit(err) {
+			return err
+		}
+	}
+	if note, isRecent := line.slotsNote(now); isRecent {
 		return &slotsError{refused: refused, note: note}
 	}
 	l.transport.isBasic = true
 	collection, _ := l.root.sessions()
 	sessions, err := listSessions(l.api, collection)
-	ended := 0
-	if err == nil {
-		ended = c.endLeftSessions(b, l, sessions)
+	if ended = 0; err == nil {
+		ended = c.endStaleSessions(b, l) + c.endLeftSessions(b, l, sessions)
 	}
-	l.transport.isBasic = false
 	if ended > 0 {
-		return c.authenticate(l, line)
+		l.transport.isBasic = false
+		if again := c.authenticate(l, line); !isSessionLimit(again) {
+			return again
+		}
+		l.transport.isBasic = true
 	}
-	note = describeSessions(sessions, err, b.endpoint.Username)
-	line.keepSlotsNote(note, now)
-	return &slotsError{refused: refused, note: note}
+	note := describeSessions(sessions, err, b.endpoint.Username)
+	if err != nil {
+		l.transport.isBasic = false
+		line.keepSlotsNote(note, now)
+		return &slotsError{refused: refused, note: note}
+	}
+	l.isChecked, l.renewAt = true, now.Add(listPause)
+	c.options.Log.Warn("No session is to be had, so that the credentials are sent with every request", "bmc", b.endpoint.Address, "sessions", note)
+	return nil
+}
+
+// endFormerSessions ends the sessions that this process has at the address with former particulars and does not use, and returns how many it ended.
+func (c *Client) endFormerSessions(ctx context.Context, b *bmc) (ended int) {
+	for _, former := range c.removeSessions(func(key sessionKey, other *session) bool {
+		return key != b.key && other.address == b.endpoint.Address && other.inFlight == 0
+	}) {
+		c.logoutAndLog(ctx, former)
+		if former.path != "" {
+			ended++
+		}
+	}
+	return ended
+}
+
+// endStaleSessions ends the sessions that this process could not end before, and returns how many it ended.
+func (c *Client) endStaleSessions(b *bmc, l *login) (ended int) {
+	line := c.lineTo(b.endpoint.Address)
+	for _, path := range line.takeStale() {
+		_, err := l.api.Delete(path)
+		switch {
+		case err == nil:
+			ended++
+		case statusOf(err) != http.StatusNotFound:
+			line.keepStale(path)
+		}
+	}
+	return ended
 }
 
 // describeSessions says how many sessions are open, and how many of them with the account of the host's Secret. The names of other accounts are

@@ -1,13 +1,16 @@
 package redfish
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/stmcginnis/gofish"
 	"github.com/stmcginnis/gofish/schemas"
@@ -26,6 +29,8 @@ type login struct {
 	// isChecked is true where the BMC accepted the credentials at the login. A request that is refused with other credentials is not sent
 	// again, because BMCs lock the account after three failures.
 	isChecked bool
+	// renewAt is when a session is asked for again; zero unless the credentials are sent with every request because all sessions of the BMC are in use.
+	renewAt time.Time
 	// system is the path of the system that was found, so that only the first call searches. It is guarded by Client.mu.
 	system string
 }
@@ -37,6 +42,8 @@ type rootLinks struct {
 	Chassis        schemas.Link
 	SessionService schemas.Link
 	Links          struct{ Sessions schemas.Link }
+	// Oem is the vendors' own.
+	Oem json.RawMessage
 	// ProtocolFeaturesSupported says which queries the BMC answers.
 	ProtocolFeaturesSupported json.RawMessage
 }
@@ -69,7 +76,7 @@ func (c *Client) logIn(ctx context.Context, b *bmc) (*login, error) {
 	}
 	err = c.authenticate(l, c.lineTo(b.endpoint.Address))
 	if isSessionLimit(err) {
-		err = c.freeSlot(b, l, err)
+		err = c.freeSlot(ctx, b, l, err)
 	}
 	if err != nil {
 		return nil, err
@@ -206,9 +213,21 @@ func (c *Client) dropLogin(ctx context.Context, b *bmc, s *session, l *login) {
 func (c *Client) endLogin(ctx context.Context, s *session) {
 	l := s.login
 	s.login = nil
-	if err := l.end(ctx, s.address); err != nil {
-		c.options.Log.Info("BMC session not ended; it expires there", "bmc", s.address, "error", err.Error())
+	c.keepPath(s, "") // what is left of it belongs to nobody
+	switch err := l.end(ctx, s.address); {
+	case errors.Is(err, errNotKnown):
+		c.lineTo(s.address).keepStale(l.path)
+	case err != nil:
+		c.noteNotEnded(s.address, l, err)
 	}
+}
+
+// noteNotEnded logs that a session was not ended, and keeps it for a time at which all sessions are in use.
+func (c *Client) noteNotEnded(address string, l *login, err error) {
+	if l != nil {
+		c.lineTo(address).keepStale(l.path)
+	}
+	c.options.Log.Info("BMC session not ended; it expires there", "bmc", address, "error", err.Error())
 }
 
 // sessionPath returns the resource of the new session: the header Location, or @odata.id in the body where a BMC leaves out the header.
@@ -232,5 +251,10 @@ func getJSON(api *gofish.APIClient, path string, into any) error {
 		return err
 	}
 	defer schemas.DeferredCleanupHTTPResponse(resp)
-	return json.NewDecoder(resp.Body).Decode(into)
+	raw, err := readResourceBody(resp)
+	if err != nil {
+		return err
+	}
+	// The decoder reads the first value only: some BMCs send an error and a resource in one body.
+	return json.NewDecoder(bytes.NewReader(raw)).Decode(into)
 }

@@ -104,7 +104,7 @@ func TestTheSecretIsBlamedOnlyByAnAnswerThatMeansIt(t *testing.T) {
 	} {
 		for path, want := range map[string]hardware.Kind{sessionsPath: c.login, bmc.PathSystem: c.read} {
 			t.Run(c.name+" at "+path, func(t *testing.T) {
-				f := start(t, bmc.Personality{})
+				f := start(t, bmc.Personality{Login: bmc.LoginRules{NoBasic: c.login == hardware.SessionsExhausted}})
 				method := map[bool]string{true: http.MethodPost, false: http.MethodGet}[path == sessionsPath]
 				f.answer(method, path, -1, c.status, c.body)
 				for range 3 {
@@ -153,7 +153,7 @@ func TestALoginIsRedirected(t *testing.T) {
 
 func TestTooManySessionsAreNoFaultOfTheSecret(t *testing.T) {
 	personality := personalityNamed(t, "dell-r750a")
-	personality.Login.MaxSessions = 1
+	personality.Login.MaxSessions, personality.Login.NoBasic = 1, true
 	f := start(t, personality)
 	other := redfish.New(redfish.Options{})
 	b, err := other.OpenBMC(t.Context(), f.Endpoint())
@@ -163,6 +163,7 @@ func TestTooManySessionsAreNoFaultOfTheSecret(t *testing.T) {
 	_, err = f.bmc.PowerState(t.Context())
 	expect(t, err, hardware.SessionsExhausted, "RAC0218")
 	must(t, other.Close(t.Context()))
+	f.clock.Advance(5 * time.Minute)
 	_, err = f.bmc.PowerState(t.Context())
 	must(t, err)
 }

@@ -2,6 +2,7 @@ package redfish
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -141,27 +142,55 @@ func (o *bootObject) isLegacy() bool {
 	return mode != "" && !strings.EqualFold(mode, modeUEFI)
 }
 
-// hasForeignBoot reports whether the override makes a later boot come from anything but the disk.
-func (o *bootObject) hasForeignBoot() bool {
+// isSet reports whether the resource has an override. One without a target is none.
+func (o *bootObject) isSet() bool {
 	enabled, target := o.text(memberEnabled), o.text(memberTarget)
-	return (enabled == enabledOnce || enabled == enabledContinuous) && target != "" && target != targetNone && target != targetHdd
+	return enabled != "" && !strings.EqualFold(enabled, enabledDisabled) && target != "" && !strings.EqualFold(target, targetNone)
 }
 
-// compare returns an error unless the resource, as it is read after the change, has the override.
+// isDisk reports whether the target of the override is the disk.
+func (o *bootObject) isDisk() bool { return strings.EqualFold(o.text(memberTarget), targetHdd) }
+
+// isSet reports whether an override is set, by the resource that is changed or by the other one: where that is a system, it has the one that is in effect.
+func (p bootPlace) isSet() bool { return p.home.isSet() || p.other != nil && p.other.isSet() }
+
+// isTarget reports whether a target that a resource reports is the one that is wanted.
+func (want override) isTarget(reported string) bool {
+	return reported == want.target || want.target == targetPxe && reported == targetBootNext
+}
+
+// isSameOverride reports whether both resources have the same override. The other one may be nil.
+func (o *bootObject) isSameOverride(other *bootObject) bool {
+	if other == nil {
+		return false
+	}
+	for _, member := range []string{memberEnabled, memberTarget, memberMode, memberHTTPURI} {
+		if o.text(member) != other.text(member) {
+			return false
+		}
+	}
+	return true
+}
+
+// errNullTarget is wrapped when the BMC drops the override that it has accepted.
+var errNullTarget = errors.New("no override (BootSourceOverrideTarget is null)")
+
+// compare returns an error unless the resource, as it is read after the change, has the override. before is the resource as it was before the change.
 //
 // A BMC that reports Continuous where Once was set counts as set, because some know nothing else; the caller clears it after the boot. Once
-// counts where Continuous was set. Supermicro's firmware reports Pxe as UefiBootNext in UEFI mode.
-func (want override) compare(after *bootObject) error {
+// counts where Continuous was set. Supermicro's firmware reports Pxe as UefiBootNext in UEFI mode. The mode is blamed only where the BMC has
+// taken something of the change.
+func (want override) compare(before, after *bootObject) error {
 	enabled, target, mode := after.text(memberEnabled), after.text(memberTarget), after.text(memberMode)
-	isTarget := target == want.target || want.target == targetPxe && target == targetBootNext
-	isEnabled := enabled == enabledOnce || enabled == enabledContinuous
+	isTarget, isEnabled := want.isTarget(target), enabled == enabledOnce || enabled == enabledContinuous
 	switch {
 	case isTarget && isEnabled && !after.isLegacy():
 		return want.compareURI(after)
 	case target == "":
 		return hardware.Errorf(hardware.Unsupported, "", "",
-			"the BMC accepted %s and reports no override (BootSourceOverrideTarget is null): restart the BMC, update its firmware, "+
-				"or look whether its BIOS configuration allows a boot override", want.target)
+			"the BMC accepted %s and reports %w: restart the BMC, update its firmware, or look whether its BIOS configuration allows a boot override", want.target, errNullTarget)
+	case after.isSameOverride(before) && !(isTarget && isEnabled):
+		return hardware.Errorf(hardware.Conflict, "", "", "expected the override %s %s, the BMC accepted it and still reports %q %q with the mode %q, as before", want.target, want.enabled, target, enabled, mode)
 	case after.isLegacy() && (isTarget || !isEnabled):
 		return hardware.Errorf(hardware.Unsupported, "", "",
 			"expected the override %s %s with the mode UEFI, the BMC accepted it and reports %q %q with the mode %q: set the boot mode to UEFI in the firmware's setup",
@@ -170,6 +199,9 @@ func (want override) compare(after *bootObject) error {
 	// When the firmware reports the change late, the next call succeeds.
 	return hardware.Errorf(hardware.Conflict, "", "", "expected the override %s %s, the BMC reports %q %q", want.target, want.enabled, target, enabled)
 }
+
+// isShown reports whether the resource, as it is read after the change, has the override.
+func (want override) isShown(after *bootObject) bool { return want.compare(nil, after) == nil }
 
 // compareURI returns an error unless the resource has the URI that is wanted. The URIs are not in the error, because they are secrets.
 //
@@ -186,16 +218,27 @@ func (want override) compareURI(after *bootObject) error {
 	return hardware.Errorf(hardware.Unsupported, "", "", "the BMC accepted a URL for UEFI HTTP boot and reports %s in %s: update its firmware, or choose another way to boot", what, memberHTTPURI)
 }
 
+// isDisabled reports whether the override disables one.
+func (want override) isDisabled() bool { return strings.EqualFold(want.enabled, enabledDisabled) }
+
+// isCleared reports whether the resource, as it is read after the change, has no override any more, or that of the disk where that was asked for.
+func (want override) isCleared(after *bootObject) bool {
+	return !after.isSet() || !want.isDisabled() && after.isDisk()
+}
+
 // clearedOverrides returns the overrides that clear one, in the order in which they are tried: those that the BMC lists, or all where it
 // lists nothing.
 func clearedOverrides(p bootPlace) []override {
 	var cleared []override
 	targets := p.offered(memberTarget)
-	if firstOffered([]string{enabledDisabled}, p.offered(memberEnabled)) != "" {
-		if none := firstOffered([]string{targetNone}, targets); none != "" {
-			cleared = append(cleared, override{enabled: enabledDisabled, target: none})
+	none := firstOffered([]string{targetNone}, targets)
+	if disabled := firstOffered([]string{enabledDisabled}, p.offered(memberEnabled)); disabled != "" {
+		if none != "" {
+			cleared = append(cleared, override{enabled: disabled, target: none})
 		}
-		cleared = append(cleared, override{enabled: enabledDisabled})
+		cleared = append(cleared, override{enabled: disabled})
+	} else if once := firstOffered(onceFirst, p.offered(memberEnabled)); once != "" && none != "" {
+		cleared = append(cleared, override{enabled: once, target: none})
 	}
 	if disk := firstOffered([]string{targetHdd}, targets); disk != "" {
 		cleared = append(cleared, override{enabled: enabledContinuous, target: disk})

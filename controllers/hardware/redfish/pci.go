@@ -42,9 +42,9 @@ type pciDevice struct {
 	Name          string
 	Manufacturer  string
 	Model         string
-	PCIeFunctions schemas.Link
+	PCIeFunctions linked
 	// Links had the functions before PCIeDevice 1.4.
-	Links  struct{ PCIeFunctions schemas.Links }
+	Links  struct{ PCIeFunctions linked }
 	Oem    map[string]json.RawMessage
 	Status status
 }
@@ -120,19 +120,6 @@ func (w *crawl) addUnread(list string) {
 	w.inventory.PCIDevices = append(w.inventory.PCIDevices, hardware.PCIDevice{List: list})
 }
 
-// addGPUProcessors adds the processors that are GPUs.
-func (w *crawl) addGPUProcessors(list string, processors []processor) {
-	for _, p := range processors {
-		if p.ProcessorType != "GPU" || p.Status.State == stateAbsent {
-			continue
-		}
-		name := pciDevice{Name: p.Name, Manufacturer: p.Manufacturer, Model: p.Model}
-		w.inventory.PCIDevices = append(w.inventory.PCIDevices, hardware.PCIDevice{
-			List: list, VendorID: name.vendorID(), Class: classDisplay, Model: name.name(),
-		})
-	}
-}
-
 // hasGPU reports whether one of the lists has a device that is a GPU, or may be one.
 func (w *crawl) hasGPU(lists ...string) bool {
 	return slices.ContainsFunc(w.inventory.PCIDevices, func(d hardware.PCIDevice) bool {
@@ -144,10 +131,28 @@ func (w *crawl) hasGPU(lists ...string) bool {
 // readPCIDevices adds the PCI devices, list by list: the processors of baseboards, the functions of the system, and those in chassis. A further list
 // is read only where the ones before have no GPU, because every list takes a hundred requests on a big server. That a server has no GPU is
 // therefore said by all lists.
+//
+// A board of GPUs, in which no GPU can be found, leaves it open whether the server has any.
 func (w *crawl) readPCIDevices(s *system) error {
 	if err := w.readBaseboards(s); err != nil {
 		return err
 	}
+	if err := w.readPCILists(s); err != nil {
+		return err
+	}
+	if err := w.readElsewhere(s); err != nil {
+		return err
+	}
+	if !w.hasGPU() {
+		for _, uri := range w.boards {
+			w.addUnread(uri)
+		}
+	}
+	return nil
+}
+
+// readPCILists adds the functions of the system, and those in chassis.
+func (w *crawl) readPCILists(s *system) error {
 	if err := w.readSystemFunctions(s); err != nil {
 		return err
 	}
@@ -167,11 +172,10 @@ func (w *crawl) readPCIDevices(s *system) error {
 
 // readSystemFunctions adds the functions that the system lists, or those of the devices that it lists.
 func (w *crawl) readSystemFunctions(s *system) error {
-	links := distinctLinks(s.links.PCIeFunctions.ToStrings())
-	if len(links) == 0 {
-		return w.readDevices(listSystem, s.links.PCIeDevices.ToStrings())
+	if s.links.PCIeFunctions.isEmpty() {
+		return w.readDevices(listSystem, s.links.PCIeDevices)
 	}
-	functions, err := w.readFunctions(s.ODataID, links)
+	functions, err := w.readFunctions(s.ODataID, s.links.PCIeFunctions)
 	for _, f := range functions {
 		var device *pciDevice
 		if vendor, id, _ := normalizeIDs(f.VendorID, f.DeviceID); err == nil && (vendor == "" || id == "") {
@@ -190,9 +194,9 @@ func (w *crawl) readSystemFunctions(s *system) error {
 
 // readFunctions reads the functions that the system links to. With many of them the system is read once more with the functions in it, where the
 // BMC can do that.
-func (w *crawl) readFunctions(systemURI string, links []string) ([]pciFunction, error) {
-	if w.expand == "" || len(links) < manyFunctions {
-		return readLinked[pciFunction](w, links)
+func (w *crawl) readFunctions(systemURI string, links linked) ([]pciFunction, error) {
+	if w.expand == "" || len(links.items) < manyFunctions {
+		return readAll[pciFunction](w, links)
 	}
 	var expanded struct {
 		Error         json.RawMessage `json:"error"`
@@ -209,17 +213,18 @@ func (w *crawl) readFunctions(systemURI string, links []string) ([]pciFunction, 
 	}
 	if !isUsable {
 		w.stopExpanding(systemURI)
-		return readLinked[pciFunction](w, links)
+		return readAll[pciFunction](w, links)
 	}
 	return all, nil
 }
 
 // readDevices adds the functions of the devices to a list.
-func (w *crawl) readDevices(list string, links []string) error {
-	devices, err := readLinked[pciDevice](w, links)
+func (w *crawl) readDevices(list string, at linked) error {
+	devices, err := readAll[pciDevice](w, at)
 	if err != nil {
 		return err
 	}
+	w.addMissing(list, at.collection)
 	return w.addDevices(list, devices)
 }
 
@@ -229,10 +234,11 @@ func (w *crawl) addDevices(list string, devices []pciDevice) error {
 		if d.Status.State == stateAbsent {
 			continue
 		}
-		functions, err := readMembers[pciFunction](w, d.PCIeFunctions.String())
-		if err == nil && d.PCIeFunctions == "" {
-			functions, err = readLinked[pciFunction](w, d.Links.PCIeFunctions.ToStrings())
+		at := d.PCIeFunctions
+		if at.isEmpty() {
+			at = d.Links.PCIeFunctions
 		}
+		functions, err := readAll[pciFunction](w, at)
 		if err != nil {
 			return err
 		}

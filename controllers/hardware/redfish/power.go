@@ -20,7 +20,9 @@ func (b *bmc) PowerState(ctx context.Context) (hardware.PowerState, error) {
 		if err != nil {
 			return err
 		}
-		state = powerState(s.PowerState)
+		if state = powerState(s.PowerState); state == hardware.PowerOff {
+			c.line().endSoftOff(s.ODataID)
+		}
 		return nil
 	})
 	return state, err
@@ -49,6 +51,9 @@ func (b *bmc) SetPower(ctx context.Context, action hardware.PowerAction) error {
 			return err
 		}
 		state := powerState(s.PowerState)
+		if state == hardware.PowerOff {
+			c.line().endSoftOff(s.ODataID)
+		}
 		if isInEffect(action, state) {
 			return nil
 		}
@@ -60,29 +65,39 @@ func (b *bmc) SetPower(ctx context.Context, action hardware.PowerAction) error {
 		if err != nil {
 			return err
 		}
-		kind := resetType(action, state, allowed)
-		if kind == "" {
+		kinds := resetTypes(action, state, allowed)
+		if len(kinds) == 0 {
+			if action == hardware.TurnOff && state == hardware.PowerTurningOff {
+				return nil
+			}
 			return hardware.Errorf(hardware.Unsupported, op, b.endpoint.Address,
 				"with power %s it needs a reset type that this BMC does not offer: [%s]", state, strings.Join(allowed, " "))
 		}
-		// gofish's Reset is not used, see the package comment.
-		headers := map[string]string{}
-		if isRepeatable(kind) {
-			headers[headerRepeatable] = "1"
+		if action == hardware.TurnOff && !isForcedOff(kinds[0]) {
+			return c.softOff(op, s, kinds)
 		}
-		resp, err := c.api.PostWithHeaders(reset.Target, map[string]string{"ResetType": kind}, headers)
-		if err == nil {
-			schemas.DeferredCleanupHTTPResponse(resp)
-			return nil
-		}
-		return c.ignoreIfInEffect(op, err, action)
+		return c.reset(op, s, action, kinds[0])
 	})
+}
+
+// reset sends a reset. gofish's Reset is not used, see the package comment.
+func (c *conn) reset(op string, s *system, action hardware.PowerAction, kind string) error {
+	headers := map[string]string{}
+	if isRepeatable(kind) {
+		headers[headerRepeatable] = "1"
+	}
+	resp, err := c.api.PostWithHeaders(s.links.Actions.Reset.Target, map[string]string{"ResetType": kind}, headers)
+	if err == nil {
+		schemas.DeferredCleanupHTTPResponse(resp)
+		return nil
+	}
+	return c.ignoreIfInEffect(op, err, action)
 }
 
 // isRepeatable reports whether a reset type leads to the same state when it is sent twice. A second push on the power button would switch
 // the server off again.
 func isRepeatable(resetType string) bool {
-	return resetType == "On" || resetType == "ForceOn" || resetType == "ForceOff"
+	return resetType == "On" || resetType == "ForceOn" || isForcedOff(resetType)
 }
 
 // isInEffect reports whether the power state is already the result of the action.
@@ -98,42 +113,49 @@ func isInEffect(action hardware.PowerAction, state hardware.PowerState) bool {
 	return false
 }
 
-// resetType returns the reset type for the action from those that the BMC allows; "" when there is none. PushPowerButton toggles the power,
-// so it is the last choice and used only from a known state. It is never used to cut the power, because a running operating system
-// treats a push as a request that it may ignore.
-func resetType(action hardware.PowerAction, state hardware.PowerState, allowed []string) string {
+// resetTypes returns the reset types for the action from those that the BMC allows, the best one first; none when there is none. PushPowerButton toggles
+// the power, so it is used only from a known state and where nothing else leads there.
+func resetTypes(action hardware.PowerAction, state hardware.PowerState, allowed []string) []string {
+	candidates := resetCandidates(action, state, allowed)
+	if len(allowed) == 0 {
+		return candidates[:min(1, len(candidates))]
+	}
+	var offered []string
+	for _, candidate := range candidates {
+		if kind := firstOffered([]string{candidate}, allowed); kind != "" && !slices.Contains(offered, kind) {
+			offered = append(offered, kind)
+		}
+	}
+	return offered
+}
+
+// resetCandidates returns the reset types that lead to the result of the action, the best one first.
+func resetCandidates(action hardware.PowerAction, state hardware.PowerState, allowed []string) []string {
 	var candidates []string
 	switch action {
 	case hardware.TurnOn:
 		candidates = []string{"On", "ForceOn"}
 		if state == hardware.PowerOff {
-			candidates = append(candidates, "PushPowerButton")
+			candidates = append(candidates, pushPowerButton, "PowerCycle", "ForceRestart", "FullPowerCycle")
 		}
 	case hardware.TurnOff:
-		candidates = []string{"ForceOff"}
-	case hardware.ShutDown:
-		candidates = []string{"GracefulShutdown"}
+		candidates = append([]string{forceOff}, otherOffTypes(allowed)...)
 		if state == hardware.PowerOn {
-			candidates = append(candidates, "PushPowerButton")
+			candidates = append(candidates, pushPowerButton)
+		}
+	case hardware.ShutDown:
+		candidates = []string{gracefulShutdown}
+		if state == hardware.PowerOn {
+			candidates = append(candidates, pushPowerButton)
 		}
 	case hardware.Restart:
 		// Most BMCs refuse to restart a server that is off.
 		if state == hardware.PowerOff {
-			return resetType(hardware.TurnOn, state, allowed)
+			return resetCandidates(hardware.TurnOn, state, allowed)
 		}
-		candidates = []string{"ForceRestart", "PowerCycle"}
-	default:
-		return ""
+		candidates = []string{"ForceRestart", "PowerCycle", "GracefulRestart", "FullPowerCycle"}
 	}
-	if len(allowed) == 0 {
-		return candidates[0]
-	}
-	for _, candidate := range candidates {
-		if slices.Contains(allowed, candidate) {
-			return candidate
-		}
-	}
-	return ""
+	return candidates
 }
 
 // allowedResets returns the reset types that the BMC lists in the system or in its ActionInfo; none when it lists none.
@@ -145,7 +167,7 @@ func (c *conn) allowedResets(s *system) ([]string, error) {
 	var info struct {
 		Parameters []struct {
 			Name            string
-			AllowableValues []string
+			AllowableValues looseArg
 		}
 	}
 	err := getJSON(c.api, reset.ActionInfo, &info)

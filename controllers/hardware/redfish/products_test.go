@@ -68,6 +68,10 @@ func TestTheInventoryOfEveryProductIsRead(t *testing.T) {
 		"hpe-dl380a":     {"2 H100-NVL-94GB", "Example CPU 9000", 224, 128, 2, "2 x MZWLO1T9HCJR 1920 GB"},
 		"qct-d42a":       {"", "", 0, 128, 2, generic},
 		"sushy-tools":    {"", "", 0, 0, 2, generic},
+		// The model of GPUs without a name is not known, and that they are four is.
+		"nvidia-gb200": {"4 ", "Grace A02P", 144, 960, 2, generic},
+		"hpe-devices":  {"2 H100-NVL-94GB", "Example CPU 9000", 224, 128, 2, generic},
+		"oem-gpus":     {"8 H100-SXM5-80GB", "Example CPU 9000", 224, 128, 2, generic},
 	}
 	names, err := bmc.Products()
 	must(t, err)

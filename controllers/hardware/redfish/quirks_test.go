@@ -55,9 +55,13 @@ func TestTheResetTypeIsOneThatTheBMCOffers(t *testing.T) {
 		}{
 			{"ForceOn stands in for On", []bmc.Reset{"ForceOn", "ForceOff"}, hardware.PowerOff, hardware.TurnOn, hardware.PowerOn, ""},
 			{"a push turns on what is off", []bmc.Reset{"PushPowerButton"}, hardware.PowerOff, hardware.TurnOn, hardware.PowerOn, ""},
-			{"a push never cuts the power", []bmc.Reset{"On", "PushPowerButton"}, hardware.PowerOn, hardware.TurnOff, hardware.PowerOn, hardware.Unsupported},
-			{"graceful is not forced", []bmc.Reset{"On", "GracefulShutdown"}, hardware.PowerOn, hardware.TurnOff, hardware.PowerOn, hardware.Unsupported},
+			{"a push turns off what is on", []bmc.Reset{"On", "PushPowerButton"}, hardware.PowerOn, hardware.TurnOff, hardware.PowerOff, ""},
+			{"a graceful shutdown where nothing is forced", []bmc.Reset{"On", "GracefulShutdown"}, hardware.PowerOn, hardware.TurnOff, hardware.PowerOff, ""},
+			{"a vendor's name for it", []bmc.Reset{"On", "GracefulShutdown", "PowerOff"}, hardware.PowerOn, hardware.TurnOff, hardware.PowerOff, ""},
+			{"a power cycle turns nothing off", []bmc.Reset{"On", "PowerCycle", "ForceRestart", "Nmi"}, hardware.PowerOn, hardware.TurnOff, hardware.PowerOn, hardware.Unsupported},
+			{"a power cycle turns on what is off", []bmc.Reset{"PowerCycle"}, hardware.PowerOff, hardware.TurnOn, hardware.PowerOn, ""},
 			{"a power cycle restarts", []bmc.Reset{"PowerCycle"}, hardware.PowerOn, hardware.Restart, hardware.PowerOn, ""},
+			{"a full power cycle restarts", []bmc.Reset{"FullPowerCycle"}, hardware.PowerOn, hardware.Restart, hardware.PowerOn, ""},
 		} {
 			t.Run(fmt.Sprintf("%s, info %v", c.reason, info), func(t *testing.T) {
 				f := start(t, bmc.Personality{Power: bmc.PowerRules{Resets: c.offered, ActionInfo: info}})
@@ -270,7 +274,7 @@ func TestAnswersBecomeTypedErrors(t *testing.T) {
 		{500, "", "120", hardware.Busy},
 		{501, "", "", hardware.Unsupported},
 		{503, "", "", hardware.Busy},
-		{503, message("SessionLimitExceeded"), "30", hardware.Busy},
+		{503, message("SessionLimitExceeded"), "30", hardware.SessionsExhausted},
 		{504, "", "", hardware.Unreachable},
 		{200, "", "", hardware.Invalid},
 		{200, "null", "", hardware.Invalid},

@@ -90,7 +90,10 @@ func newRefusal(req *http.Request, resp *http.Response, body []byte, now time.Ti
 		if len(r.messages) == 0 {
 			r.text = plainText(body)
 		}
-		r.notBefore = retryTime(r, now)
+		// All sessions in use is no reason to leave the BMC alone: it answers whoever has a session or sends the credentials, and what frees one must reach it.
+		if r.kind() != hardware.SessionsExhausted {
+			r.notBefore = retryTime(r, now)
+		}
 	}
 	return r
 }
@@ -241,7 +244,7 @@ func (r *refusal) Error() string {
 }
 
 // kindOrder is the order in which the kinds of several messages count. A BMC that is busy says nothing about what it was asked for.
-var kindOrder = []hardware.Kind{hardware.SessionsExhausted, hardware.Busy, hardware.Unauthorized, hardware.Unsupported, hardware.Conflict}
+var kindOrder = []hardware.Kind{hardware.Busy, hardware.Unauthorized, hardware.Unsupported, hardware.Conflict}
 
 // kind returns the kind of the refusal.
 //
@@ -253,7 +256,8 @@ func (r *refusal) kind() hardware.Kind {
 	if slices.ContainsFunc(r.messages, message.isLockout) {
 		return hardware.Busy
 	}
-	if r.isLogin() && slices.ContainsFunc(r.messages, message.isSessionLimit) {
+	if slices.ContainsFunc(r.messages, func(m message) bool { return messageKinds[m.key()] == hardware.SessionsExhausted }) ||
+		r.isLogin() && (slices.ContainsFunc(r.messages, message.isSessionLimit) || isAboutSessionLimit(r.text)) {
 		return hardware.SessionsExhausted
 	}
 	if !r.notBefore.IsZero() {
@@ -279,9 +283,14 @@ func (r *refusal) isLogin() bool {
 // isSessionLimit reports whether the message, in the answer to a login, says that every session is in use: by the message of the Base registry for
 // a full collection, or in words, where a vendor has a message of its own.
 func (m message) isSessionLimit() bool {
-	text := strings.ToLower(m.Text)
+	return m.key() == "CreateLimitReachedForResource" || isAboutSessionLimit(m.Text)
+}
+
+// isAboutSessionLimit reports whether the text says that there are as many sessions as there may be.
+func isAboutSessionLimit(text string) bool {
+	text = strings.ToLower(text)
 	isAboutLimit := strings.Contains(text, "maximum") || strings.Contains(text, "limit") || strings.Contains(text, "too many")
-	return m.key() == "CreateLimitReachedForResource" || isAboutLimit && strings.Contains(text, "session")
+	return isAboutLimit && strings.Contains(text, "session")
 }
 
 // isLockout reports whether the message says that logins are refused for a while, whatever the credentials.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/stmcginnis/gofish/schemas"
@@ -75,7 +74,7 @@ func (b *bmc) SecureBoot(ctx context.Context) (state hardware.SecureBootState, s
 			return err
 		}
 		defer schemas.DeferredCleanupHTTPResponse(resp)
-		raw, err := io.ReadAll(resp.Body)
+		raw, err := readResourceBody(resp)
 		if err != nil {
 			return err
 		}

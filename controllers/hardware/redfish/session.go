@@ -37,8 +37,11 @@ type bmc struct {
 type conn struct {
 	bmc   *bmc
 	login *login
-	// api is the gofish client with the context of the call.
+	// ctx is the context of the call, and api the gofish client with it.
+	ctx context.Context
 	api *gofish.APIClient
+	// reread is how often a resource was read again because it may show a change late.
+	reread int
 }
 
 // call runs work with a session. When the BMC has lost the session, it runs work once more with a new one; when the BMC refuses a new
@@ -68,7 +71,7 @@ func (b *bmc) callWithSecret(ctx context.Context, op, secret string, work func(*
 		if err := recoverPanic(func() (err error) { l, fresh, err = b.client.ensureLogin(ctx, b, s, lost); return err }); err != nil {
 			return classifyError("open session", b.endpoint, err, state, "", b.client.options.Clock())
 		}
-		err := recoverPanic(func() error { return work(&conn{bmc: b, login: l, api: l.api.WithContext(ctx)}) })
+		err := recoverPanic(func() error { return work(&conn{bmc: b, login: l, ctx: ctx, api: l.api.WithContext(ctx)}) })
 		switch {
 		case err == nil:
 			return nil
@@ -129,7 +132,7 @@ func (c *Client) ensureLogin(ctx context.Context, b *bmc, s *session, staleLogin
 	case <-ctx.Done():
 		return nil, false, ctx.Err()
 	}
-	if s.login != nil && s.login != staleLogin {
+	if s.login != nil && s.login != staleLogin && !s.login.mustRenew(c.options.Clock()) {
 		return s.login, false, nil
 	}
 	if s.login != nil {
@@ -147,13 +150,12 @@ func (c *Client) ensureLogin(ctx context.Context, b *bmc, s *session, staleLogin
 	c.keepPath(s, l.path)
 	c.sweep(b, l)
 	// Sessions with former credentials at this address are not used any more, and BMCs allow few sessions.
-	for _, old := range c.removeSessions(func(key sessionKey, other *session) bool {
-		return key != b.key && other.address == s.address && other.inFlight == 0
-	}) {
-		c.logoutAndLog(ctx, old)
-	}
+	c.endFormerSessions(ctx, b)
 	return l, true, nil
 }
+
+// mustRenew reports whether a session is to be asked for again, because there was none to be had.
+func (l *login) mustRenew(now time.Time) bool { return !l.renewAt.IsZero() && !now.Before(l.renewAt) }
 
 // keepPath keeps where the session is, so that it is not taken for one that an earlier process left.
 func (c *Client) keepPath(s *session, path string) {
@@ -193,23 +195,27 @@ func (c *Client) recordRefusal(b *bmc, err error) {
 	c.refusedUntil[b.key] = now.Add(c.options.CredentialBackoff)
 }
 
-// logout ends the session at the BMC. It succeeds when the session no longer exists there.
-func (s *session) logout(ctx context.Context) error {
+// logout ends the session at the BMC and returns its login. It succeeds when the session no longer exists there.
+func (s *session) logout(ctx context.Context) (*login, error) {
 	select {
 	case s.lock <- struct{}{}:
 		defer func() { <-s.lock }()
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
 	l := s.login
 	if l == nil {
-		return nil
+		return nil, nil
 	}
 	s.login = nil
-	return l.end(ctx, s.address)
+	err := l.end(ctx, s.address)
+	if errors.Is(err, errNotKnown) {
+		err = nil
+	}
+	return l, err
 }
 
-// end deletes the session at the BMC.
+// end deletes the session at the BMC. errNotKnown says that the BMC does not know it, or says so in passing.
 func (l *login) end(ctx context.Context, address string) error {
 	defer l.transport.CloseIdleConnections()
 	if l.transport.isBasic {
@@ -222,7 +228,9 @@ func (l *login) end(ctx context.Context, address string) error {
 	api := l.api.WithContext(ctx)
 	err := recoverPanic(func() error { _, err := api.Delete(l.path); return err })
 	switch statusOf(err) {
-	case http.StatusUnauthorized, http.StatusNotFound:
+	case http.StatusUnauthorized:
+		return errNotKnown
+	case http.StatusNotFound:
 		return nil
 	}
 	if err != nil {

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
-	"path"
 	"slices"
 	"strings"
 
@@ -28,7 +26,7 @@ type systemLinks struct {
 		Reset struct {
 			Target     string   `json:"target"`
 			ActionInfo string   `json:"@Redfish.ActionInfo"`
-			Allowable  []string `json:"ResetType@Redfish.AllowableValues"`
+			Allowable  looseArg `json:"ResetType@Redfish.AllowableValues"`
 		} `json:"#ComputerSystem.Reset"`
 	}
 	Boot     map[string]json.RawMessage
@@ -42,8 +40,8 @@ type systemLinks struct {
 	SimpleStorage      schemas.Link
 	VirtualMedia       schemas.Link
 	SecureBoot         schemas.Link
-	PCIeDevices        schemas.Links
-	PCIeFunctions      schemas.Links
+	PCIeDevices        linked
+	PCIeFunctions      linked
 	Links              struct {
 		Chassis   schemas.Links
 		ManagedBy schemas.Links
@@ -83,7 +81,7 @@ func (c *conn) readSystem(uri string) (*system, error) {
 		return nil, err
 	}
 	defer schemas.DeferredCleanupHTTPResponse(resp)
-	raw, err := io.ReadAll(resp.Body)
+	raw, err := readResourceBody(resp)
 	if err != nil {
 		return nil, err
 	}
@@ -144,29 +142,53 @@ func (c *conn) findSystem() (*system, error) {
 		return nil, err
 	}
 	// NVIDIA's HGX baseboard is a ComputerSystem of type Physical with a reset action, and is not the server.
-	candidates := slices.DeleteFunc(slices.Clone(members), func(member string) bool {
-		return strings.HasPrefix(path.Base(member), "HGX_")
-	})
+	candidates := slices.DeleteFunc(slices.Clone(members), func(member string) bool { return isBaseboard(member) })
 	if len(candidates) == 0 {
 		return nil, hardware.Errorf(hardware.Busy, op, c.bmc.endpoint.Address,
 			"the BMC lists the systems [%s], and none of them is the server: it is not ready yet", strings.Join(members, " "))
 	}
-	if len(candidates) == 1 {
-		return c.readSystem(candidates[0])
-	}
-	matches, err := c.readServers(candidates)
+	matches, err := c.readCandidates(candidates)
 	if err != nil {
 		return nil, err
 	}
 	if len(matches) == 1 {
+		if len(members) > 1 {
+			c.bmc.client.options.Log.Info("The BMC has several systems, and this one is the server", "bmc", c.bmc.endpoint.Address, "path", matches[0].ODataID, "systems", members)
+		}
 		return matches[0], nil
 	}
 	return nil, hardware.Errorf(hardware.Invalid, op, c.bmc.endpoint.Address,
-		"%d of the systems [%s] can be powered and booted, expected 1: put the path of the server's system into the BMC address",
-		len(matches), strings.Join(members, " "))
+		"%d of the systems [%s] can be powered and booted, expected 1%s: put the path of the server's system into the BMC address",
+		len(matches), strings.Join(members, " "), describeServers(matches))
 }
 
-// readServers returns the systems that can be powered and booted. Members that the BMC lists and does not have are left out.
+// readCandidates returns the systems that may be the server. The only one is it, whatever it can do.
+func (c *conn) readCandidates(uris []string) ([]*system, error) {
+	if len(uris) > 1 {
+		return c.readServers(uris)
+	}
+	s, err := c.readSystem(uris[0])
+	return []*system{s}, err
+}
+
+// maxNamedServers is how many systems an error names.
+const maxNamedServers = 8
+
+// describeServers says by what a person can tell the systems apart.
+func describeServers(servers []*system) string {
+	var names []string
+	for _, s := range servers[:min(len(servers), maxNamedServers)] {
+		names = append(names, strings.Join(slices.DeleteFunc([]string{
+			s.ODataID, s.Name, s.Manufacturer, s.Model, "serial " + cmp.Or(s.SerialNumber, "unknown"), "host name " + cmp.Or(s.HostName, "unknown"), "power " + string(s.PowerState),
+		}, func(text string) bool { return text == "" }), ", "))
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(names, "; ") + ")"
+}
+
+// readServers returns the systems that can be powered and booted, without boards of GPUs where there are others. Members that the BMC lists and does not have are left out.
 func (c *conn) readServers(uris []string) ([]*system, error) {
 	var servers []*system
 	for _, uri := range uris {
@@ -177,9 +199,13 @@ func (c *conn) readServers(uris []string) ([]*system, error) {
 		if err != nil {
 			return nil, err
 		}
-		if (s.SystemType == "" || s.SystemType == schemas.PhysicalSystemType) && s.isControllable() {
+		isPhysical := s.SystemType == "" || s.SystemType == schemas.PhysicalSystemType
+		if isPhysical && s.isControllable() {
 			servers = append(servers, s)
 		}
+	}
+	if hosts := slices.DeleteFunc(slices.Clone(servers), func(s *system) bool { return isBaseboard(s.ODataID, s.Name, s.Model) }); len(hosts) > 0 {
+		return hosts, nil
 	}
 	return servers, nil
 }
@@ -191,20 +217,4 @@ func (c *conn) skipResourceError(err error, uri string) error {
 	}
 	c.bmc.client.options.Log.Debug("BMC resource left out", "bmc", c.bmc.endpoint.Address, "path", uri, "status", statusOf(err))
 	return nil
-}
-
-// collectionMembers returns the members of a collection from all its pages, each once. gofish's readers are not used, see the package comment.
-func (c *conn) collectionMembers(uri string) ([]string, error) {
-	var all []string
-	visited := map[string]bool{}
-	for uri != "" && !visited[uri] { // some firmware's last page links to itself
-		visited[uri] = true
-		page, err := schemas.GetCollection(c.api, uri)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, page.ItemLinks...)
-		uri = page.MembersNextLink
-	}
-	return distinctLinks(all), nil
 }

@@ -31,12 +31,25 @@ const (
 // answer are the bounds of one answer, far above the largest known resource (a System of about 60 KiB, a collection with its members of 2 MiB).
 var answer = input.Bounds{Bytes: 8 << 20, Depth: 64, Elements: 200_000}
 
+// byteOrderMark is UTF-8's. JSON must not begin with it, and a reader may ignore it (RFC 8259 8.1).
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
 var (
 	errForeignHost = errors.New("the BMC's answer leads to another host; not followed")
 	errTooMany     = fmt.Errorf("the BMC's answers lead to more than %d requests", maxRequests)
 	errRedirects   = fmt.Errorf("the BMC redirects a request more than %d times", maxRedirects)
 	errTooLarge    = errors.New("the BMC's answer is too large")
+	errEmpty       = errors.New("the BMC answers with success and an empty body, expected a resource: restart the BMC or update its firmware if that stays so")
 )
+
+// readResourceBody returns the body of an answer that must have a resource.
+func readResourceBody(resp *http.Response) ([]byte, error) {
+	raw, err := io.ReadAll(resp.Body)
+	if err == nil && len(bytes.TrimSpace(raw)) == 0 {
+		err = errEmpty
+	}
+	return raw, err
+}
 
 // callState is the state of the requests of one call.
 type callState struct {
@@ -83,6 +96,8 @@ type transport struct {
 	clock    func() time.Time
 	// token is sent as X-Auth-Token when there is a session.
 	token string
+	// hasAnswered is true when the BMC has answered a request, so that its TLS is one that can be used. The line's gate guards it.
+	hasAnswered bool
 	// isBasic sends the credentials with every request, where the BMC has no sessions.
 	isBasic bool
 }
@@ -215,8 +230,12 @@ func (w *transport) send(req *http.Request, state *callState) (*http.Response, [
 	state.last = req.Method + " " + req.URL.Path
 	resp, err := w.base.RoundTrip(w.authorize(req.Clone(ctx)))
 	if err != nil {
+		if !w.hasAnswered {
+			err = w.explainHandshake(ctx, err)
+		}
 		return nil, nil, err
 	}
+	w.hasAnswered = true
 	body, err := readAnswer(resp)
 	return resp, body, err
 }
@@ -225,6 +244,7 @@ func (w *transport) send(req *http.Request, state *callState) (*http.Response, [
 func readAnswer(resp *http.Response) ([]byte, error) {
 	body, err := input.ReadAll(resp.Body, answer.Bytes)
 	_ = resp.Body.Close() // the body has been read or is broken, so an error of closing it does not matter
+	body = bytes.TrimPrefix(body, byteOrderMark)
 	if err == nil {
 		err = input.CheckJSON(body, answer)
 	}

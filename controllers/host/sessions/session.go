@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -57,6 +58,9 @@ func storedSession(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netb
 		s.AttemptStatus = hardware.AttemptStatus{Number: w.Number, State: hardware.AttemptRunning, Step: hardware.StepPoweringOff}
 		s.StepAt = s.Since
 		s.SilentBoots = silentBootsBefore(record.Status.Attempt)
+		if before := record.Status.Attempt; before != nil {
+			s.BootOrder = before.BootOrder
+		}
 		s.Findings.InventoryDiffers = inventoryDifferenceBefore(record.Status.Attempt)
 		return s
 	}
@@ -65,6 +69,7 @@ func storedSession(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netb
 		Boots: int(a.Boots), Reason: hardware.Reason(a.Reason), Message: a.Message,
 		RootDisk: inventory.HardwareDisk(a.RootDisk), Evidence: inventory.HardwareEvidence(a.Disks), Channel: hardware.Channel(a.Channel),
 	}
+	s.BootOrder = a.BootOrder
 	s.BootWay, s.ImageBoots, s.SilentBoots = hardware.BootSource(a.BootWay), int(a.ImageBoots), silentBoots(a.SilentBoots)
 	s.StepAt, s.StepDeadline, s.OpenedAt = timeOf(a.StepAt), timeOf(a.StepDeadline), timeOf(a.OpenedAt)
 	s.ConfigDriveAwaitedAt, s.KernelFetchedAt = timeOf(a.ConfigDriveAwaitedAt), timeOf(a.KernelFetchedAt)
@@ -163,7 +168,7 @@ func hostFindings(findings netboot.Findings) []v1alpha1.HostFinding {
 
 // hasSameProgress reports whether nothing that is stored of the attempt's progress differs between the sessions.
 func hasSameProgress(before, after netboot.Session) bool {
-	return after.AttemptStatus == before.AttemptStatus && after.BootWay == before.BootWay && after.ImageBoots == before.ImageBoots && after.SilentBoots == before.SilentBoots && after.StepAt.Equal(before.StepAt) && after.OpenedAt.Equal(before.OpenedAt) &&
+	return after.AttemptStatus == before.AttemptStatus && after.BootWay == before.BootWay && after.ImageBoots == before.ImageBoots && after.SilentBoots == before.SilentBoots && slices.Equal(after.BootOrder, before.BootOrder) && after.StepAt.Equal(before.StepAt) && after.OpenedAt.Equal(before.OpenedAt) &&
 		after.ConfigDriveAwaitedAt.Equal(before.ConfigDriveAwaitedAt) && after.KernelFetchedAt.Equal(before.KernelFetchedAt) && after.Agent == before.Agent && after.KernelAwaited == before.KernelAwaited && after.Findings == before.Findings
 }
 
@@ -180,7 +185,7 @@ func updateRecord(record *v1alpha1.HostRecord, before, after netboot.Session) er
 	found := seenInventory(record, before, after)
 	record.Status.Attempt = &v1alpha1.HostAttempt{
 		Number: after.Number, State: string(after.State), Step: string(after.Step), StepAt: microTime(after.StepAt), StepDeadline: stepDeadline(after), OpenedAt: microTime(after.OpenedAt),
-		Boots: int32(after.Boots), BootWay: string(after.BootWay), Channel: v1alpha1.AgentChannel(after.Channel), ImageBoots: int32(after.ImageBoots), SilentBoots: recordSilentBoots(after.SilentBoots), DoneBytes: after.DoneBytes, TotalBytes: after.TotalBytes, Reason: string(after.Reason), Message: input.Line(after.Message, v1alpha1.MaxAttemptMessage),
+		Boots: int32(after.Boots), BootWay: string(after.BootWay), Channel: v1alpha1.AgentChannel(after.Channel), ImageBoots: int32(after.ImageBoots), SilentBoots: recordSilentBoots(after.SilentBoots), BootOrder: after.BootOrder, DoneBytes: after.DoneBytes, TotalBytes: after.TotalBytes, Reason: string(after.Reason), Message: input.Line(after.Message, v1alpha1.MaxAttemptMessage),
 		Agent: hostAgent(after.Agent), ConfigDriveAwaitedAt: microTime(after.ConfigDriveAwaitedAt), Findings: hostFindings(after.Findings), KernelAwaited: kernelAwaited(after.KernelAwaited), KernelFetchedAt: microTime(after.KernelFetchedAt),
 		Inventory: found, RootDisk: inventory.RecordDisk(after.RootDisk), Disks: inventory.RecordEvidence(after.Evidence),
 	}

@@ -1,6 +1,7 @@
 package sessions_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -76,5 +77,29 @@ func TestTheNextAttemptGoesOnWithAMissingPart(t *testing.T) {
 	expect(t, err, "")
 	if f := next.Findings; f.InventoryDiffers.Count != 1 || f.InventoryDiffers.Message != "7 GPUs" || f.AnotherAgent.Count != 0 {
 		t.Errorf("attempt %d begins with %+v", next.Number, f)
+	}
+}
+
+// TestABootOrderIsKeptUntilItIsPutBack has attempts go on with the boot order that an earlier one has changed, however that ended.
+func TestABootOrderIsKeptUntilItIsPutBack(t *testing.T) {
+	r := newRig(t)
+	order := []string{"Boot0000", "Boot0002"}
+	for _, c := range []struct {
+		ended hardware.AttemptState
+		order []string
+	}{{hardware.AttemptFailed, order}, {hardware.AttemptSucceeded, order}, {hardware.AttemptSucceeded, nil}} {
+		_, err := r.store.Update(t.Context(), r.uid(), func(s *netboot.Session) error {
+			s.State, s.BootOrder = c.ended, c.order
+			return nil
+		})
+		expect(t, err, "")
+		for range 2 {
+			kept, err := newStore(t, r.host.Namespace).ByUID(t.Context(), r.uid())
+			expect(t, err, "")
+			if !slices.Equal(kept.BootOrder, c.order) {
+				t.Errorf("of attempt %d, which %s, %v is kept, expected %v", kept.Number, c.ended, kept.BootOrder, c.order)
+			}
+			r.wantNext()
+		}
 	}
 }
