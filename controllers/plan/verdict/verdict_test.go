@@ -147,15 +147,40 @@ func TestAResidueIsReported(t *testing.T) {
 	}
 }
 
+func TestWhatOtherPluginsAdvertiseIsListedAndNotJudged(t *testing.T) {
+	in := perfectInput()
+	for name, quantity := range map[corev1.ResourceName]string{
+		"nvidia.com/hostdev": "8", "nvidia.com/sriov_rdma_rail0": "16", "amd.com/nic": "2", "rdma/hca_shared": "63", "nvidia.com/idle": "0", "node.kubernetes.io/x": "1", "hugepages-2Mi": "1Gi",
+	} {
+		in.Node.Status.Capacity[name], in.Node.Status.Allocatable[name] = resource.MustParse(quantity), resource.MustParse(quantity)
+	}
+	d := Judge(in)
+	c := find(t, d, CheckUnjudged)
+	if want := "amd.com/nic 2, nvidia.com/hostdev 8, nvidia.com/sriov_rdma_rail0 16, rdma/hca_shared 63"; c.Observed != want || c.Result != v1alpha1.CheckPass || d.Verdict.Result != v1alpha1.CheckPass {
+		t.Errorf("%s, listed %q (%s), want %q", d.Verdict.Result, c.Observed, c.Result, want)
+	}
+	in.Expectation.Resources = append(in.Expectation.Resources, v1alpha1.ExpectedResource{Name: "nvidia.com/hostdev", Quantity: resource.MustParse("4"), Waits: true})
+	d = Judge(in)
+	if c := find(t, d, "resource/nvidia.com/hostdev"); c.Result != v1alpha1.CheckFail || strings.Contains(find(t, d, CheckUnjudged).Observed, "hostdev") {
+		t.Errorf("one that is promised is not judged: %+v", c)
+	}
+	for i := range 1000 {
+		in.Node.Status.Capacity[corev1.ResourceName(fmt.Sprintf("nvidia.com/port-%03d", i))] = resource.MustParse("1")
+	}
+	if c := find(t, Judge(in), CheckUnjudged); len(c.Observed) > maxText {
+		t.Errorf("%d bytes are listed", len(c.Observed))
+	}
+}
+
 func TestWhatATenantPutsOnANodeDoesNotSwellTheVerdict(t *testing.T) {
 	in := perfectInput()
 	for i := range 500 {
-		in.Node.Status.Capacity[corev1.ResourceName(fmt.Sprintf("nvidia.com/a%03d", i))] = resource.MustParse("0")
+		in.Node.Status.Capacity[corev1.ResourceName(fmt.Sprintf("nvidia.com/mig-a%03d", i))] = resource.MustParse("0")
 	}
-	in.Node.Status.Capacity["nvidia.com/zebra"] = resource.MustParse("1")
+	in.Node.Status.Capacity["nvidia.com/mig-zebra"] = resource.MustParse("1")
 	in.Node.Spec.ProviderID = strings.Repeat("x", 1<<20)
 	d := Judge(in)
-	if c := find(t, d, "foreign/nvidia.com/zebra"); c.Result != v1alpha1.CheckFail {
+	if c := find(t, d, "foreign/nvidia.com/mig-zebra"); c.Result != v1alpha1.CheckFail {
 		t.Errorf("what fails was left out: %+v", c)
 	}
 	if text := fmt.Sprint(d); len(text) > 16<<10 {
