@@ -99,16 +99,21 @@ func (r *Reconciler) judge(ctx, calls context.Context, machine *v1alpha1.Machine
 	if err != nil {
 		return step.Retry(err).Result()
 	}
-	if err := r.act(calls, obs, decision); err != nil {
+	isJoining := machine.Status.Phase == v1alpha1.MachineJoining && decision.Gate == verdict.KeepGate && len(decision.Events) == 0
+	left := firstVerdictDelay(machine, decision, r.Clock.Now())
+	if isJoining || left > 0 {
+		decision.GateReason = nil
+	}
+	if err := r.act(calls, obs, machine, decision); err != nil {
 		return step.Retry(err).Result()
 	}
-	if machine.Status.Phase == v1alpha1.MachineJoining && decision.Gate == verdict.KeepGate && len(decision.Events) == 0 {
+	if isJoining {
 		// The machine controller writes next that the Node joined, and that update starts another reconcile, which writes the
 		// verdict. If both wrote at once, the API server would reject one of the requests with a conflict.
 		// A change of the gate is not delayed.
 		return step.Done().Result()
 	}
-	if left := firstVerdictDelay(machine, decision, r.Clock.Now()); left > 0 {
+	if left > 0 {
 		return step.Wait("a new node may pass its checks before the first verdict is written", left).Result()
 	}
 	return r.writeAndProbe(ctx, calls, obs, machine, decision, probing)

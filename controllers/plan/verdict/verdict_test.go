@@ -383,8 +383,8 @@ func TestAWaitingVerdictNamesTheDaemonSetsThatTheGateKeepsOff(t *testing.T) {
 		}),
 	}
 	hint := find(t, Judge(in), "resource/nvidia.com/gpu").Hint
-	want := "DaemonSets that fit this node and do not tolerate the gate " + gateKey + ", so that they cannot run: gpu/blocked, gpu/wrong-effect: " +
-		"add the toleration to those that the node needs"
+	want := "DaemonSets that fit this node and do not tolerate the gate " + gateKey + ", so that they cannot run: gpu/blocked, gpu/tolerates-by-value, gpu/wrong-effect: " +
+		"add the toleration {key: " + gateKey + ", operator: Exists, effect: NoSchedule} to those that the node needs"
 	if hint != want {
 		t.Errorf("hint %q, expected %q", hint, want)
 	}
