@@ -162,7 +162,7 @@ func (p *planner) reportReadiness(before v1alpha1.MachineStatus) {
 	}
 	p.setCondition(v1alpha1.ConditionReady, metav1.ConditionFalse, p.reason, p.message)
 	ready := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady)
-	if isWarning[p.reason] && (ready == nil || ready.Reason != p.reason) && len(p.d.Events) == 0 {
+	if isWarning[p.reason] && !p.isPublishedByValidation(p.reason) && (ready == nil || ready.Reason != p.reason) && len(p.d.Events) == 0 {
 		p.addEvent(true, p.reason, p.message)
 	}
 }
