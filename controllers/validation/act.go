@@ -56,7 +56,9 @@ func (r *Reconciler) guardUnjudgedNode(ctx context.Context, obs observation, m *
 	if decision.Reason == "" {
 		decision.Reason = obs.unjudged.reason
 	}
-	decision.GateReason = verdict.NewGateReason(obs.node, obs.nodeType.Gate.Key(), decision.Gate, v1alpha1.CheckWait, decision.Reason, cmp.Or(decision.Message, obs.unjudged.message))
+	if decision.Gate == verdict.PlaceGate {
+		decision.GateReason = verdict.NewGateReason(obs.node, decision.Reason, cmp.Or(decision.Message, obs.unjudged.message), true)
+	}
 	return decision, r.act(ctx, obs, m, decision)
 }
 

@@ -57,7 +57,8 @@ const (
 )
 
 func canTolerate(tolerations []corev1.Toleration, gate string) bool {
-	taint := corev1.Taint{Key: gate, Value: v1alpha1.NewGateValue, Effect: corev1.TaintEffectNoSchedule}
+	// Only the operator Exists tolerates every value.
+	taint := corev1.Taint{Key: gate, Value: "AnyOf" + v1alpha1.NewGateValue, Effect: corev1.TaintEffectNoSchedule}
 	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(klog.Background(), &taint, false) })
 }
 

@@ -191,7 +191,7 @@ func (d *gateDecider) condition(g GateAction) (status metav1.ConditionStatus, re
 }
 
 func (d *gateDecider) problemReason() string {
-	c := d.decidingCheck()
+	c := decidingCheck(*d.verdict)
 	switch {
 	case isUnserved(d.input, c):
 		return v1alpha1.ReasonDRANotServed
@@ -207,9 +207,9 @@ func (d *gateDecider) problemReason() string {
 }
 
 // decidingCheck returns the first check that has the result of the verdict.
-func (d *gateDecider) decidingCheck() v1alpha1.Check {
-	for _, c := range d.verdict.Checks {
-		if c.Result == d.verdict.Result {
+func decidingCheck(v v1alpha1.Verdict) v1alpha1.Check {
+	for _, c := range v.Checks {
+		if c.Result == v.Result {
 			return c
 		}
 	}
@@ -217,7 +217,7 @@ func (d *gateDecider) decidingCheck() v1alpha1.Check {
 }
 
 func (d *gateDecider) problemText() string {
-	c := d.decidingCheck()
+	c := decidingCheck(*d.verdict)
 	observed := c.Observed
 	if observed == "" {
 		observed = "nothing"

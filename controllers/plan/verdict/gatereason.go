@@ -31,23 +31,39 @@ func (g GateReason) Text(now time.Time, where string) string {
 // Note returns the text of the event.
 func (g GateReason) Note(where string) string { return g.Reason + ": " + g.Message + "; " + where }
 
-// NewGateReason returns what the Node must say about its gate, given what is done to it; nil: what it says stays.
+// NewGateReason returns what the Node says with a gate that is placed, and later with what decides.
+func NewGateReason(node *corev1.Node, reason, message string, isWarning bool) *GateReason {
+	_, said, _ := strings.Cut(node.Annotations[v1alpha1.AnnotationGate], " ")
+	return &GateReason{Reason: reason, Message: input.Line(message, maxGateMessage), IsNew: !strings.HasPrefix(said, reason+": "), IsWarning: isWarning}
+}
+
+// gateReason returns what the Node must say about its gate; nil: what it says stays. A node that waits is written once, and one that passes is not: most nodes pass
+// soon after they joined, and their one write is the one that lifts the gate.
 //
-// A node that waits is written once, and one that passes is not: most nodes pass soon after they joined, and their one write is the one that lifts the gate.
-func NewGateReason(node *corev1.Node, gate string, g GateAction, result v1alpha1.CheckResult, reason, message string) *GateReason {
-	said, isSaid := node.Annotations[v1alpha1.AnnotationGate]
-	if g == LiftGate || g == KeepGate && !HasGate(node, gate) {
-		if !isSaid {
-			return nil
+// What the Node says is written when the written verdict changes, and not when the annotation differs. Without that: a program in the tenant's cluster
+// removes every annotation that it does not know, and both write the Node as fast as they can for ever.
+func (d *gateDecider) gateReason(out Decision) *GateReason {
+	p := d.input.Previous
+	_, isSaid := d.input.Node.Annotations[v1alpha1.AnnotationGate]
+	isAdmittedNow := d.verdict.Admitted && !(d.isSameSubject && p.Admitted)
+	switch {
+	case out.Gate == PlaceGate:
+		return NewGateReason(d.input.Node, out.Reason, out.Message, true)
+	case out.Gate == LiftGate || isAdmittedNow:
+		if isSaid {
+			return &GateReason{}
 		}
-		return &GateReason{}
-	}
-	out := &GateReason{Reason: reason, Message: input.Line(message, maxGateMessage), IsWarning: g == PlaceGate || result == v1alpha1.CheckFail}
-	_, text, _ := strings.Cut(said, " ")
-	out.IsNew = !strings.HasPrefix(text, reason+": ")
-	isStale := result == v1alpha1.CheckFail && !strings.HasPrefix(text, reason+": "+out.Message)
-	if g == PlaceGate || result != v1alpha1.CheckPass && (!isSaid || isStale) {
-		return out
+	case d.isGated && !d.isPassing() && d.isNews():
+		return NewGateReason(d.input.Node, out.Reason, out.Message, d.verdict.Result == v1alpha1.CheckFail)
 	}
 	return nil
+}
+
+// isNews reports whether the written verdict has another result, or another check fails or fails otherwise.
+func (d *gateDecider) isNews() bool {
+	p := d.input.Previous
+	if !d.isSameSubject || p.Result != d.verdict.Result {
+		return true
+	}
+	return d.verdict.Result == v1alpha1.CheckFail && decidingCheck(*p) != decidingCheck(*d.verdict)
 }

@@ -10,11 +10,12 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// says returns the input's node after it was written as decided.
-func says(in *Input, d Decision) {
+// written has the input say what was decided: the Node's annotation and the verdict.
+func written(in *Input, d Decision) {
 	if d.GateReason != nil {
 		in.Node.Annotations = map[string]string{v1alpha1.AnnotationGate: d.GateReason.Text(in.Now, "look there")}
 	}
+	in.Previous = &d.Verdict
 }
 
 func TestANodeSaysWhyItsGateIsThere(t *testing.T) {
@@ -30,16 +31,20 @@ func TestANodeSaysWhyItsGateIsThere(t *testing.T) {
 	if text, want := d.GateReason.Text(time.Date(2026, 11, 20, 11, 0, 0, 0, time.FixedZone("", 3600)), "look there"), "2026-11-20T10:00:00Z ResourcesMissing: resource/nvidia.com/gpu: "; !strings.HasPrefix(text, want) || !strings.HasSuffix(text, "; look there") {
 		t.Errorf("annotation %q", text)
 	}
-	says(&in, d)
+	written(&in, d)
 	gpus(&in, "6", "6")
 	if d := Judge(in); d.GateReason != nil {
 		t.Errorf("a node that waits is written at every change: %+v", d.GateReason)
+	}
+	in.Node.Annotations = nil
+	if d := Judge(in); d.GateReason != nil {
+		t.Errorf("an annotation that somebody removes is written again: %+v", d.GateReason)
 	}
 	gpus(&in, "9", "9")
 	if d = Judge(in); d.GateReason == nil || d.GateReason.Reason != v1alpha1.ReasonChecksFailed || !d.GateReason.IsNew || !d.GateReason.IsWarning {
 		t.Fatalf("a node that fails: %+v", d.GateReason)
 	}
-	says(&in, d)
+	written(&in, d)
 	if d := Judge(in); d.GateReason != nil {
 		t.Errorf("the same failure is written again: %+v", d.GateReason)
 	}
@@ -53,8 +58,11 @@ func TestANodeSaysWhyItsGateIsThere(t *testing.T) {
 		t.Errorf("a gate that is placed: %s %+v", d.Gate, d.GateReason)
 	}
 	in.Previous = previous(v1alpha1.CheckPass, time.Minute, false)
-	if d = Judge(in); d.Gate != KeepGate || d.GateReason == nil || *d.GateReason != (GateReason{}) {
+	if d = Judge(in); d.Gate != KeepGate || !d.Verdict.Admitted || d.GateReason == nil || *d.GateReason != (GateReason{}) {
 		t.Errorf("a gate that is gone: %s %+v", d.Gate, d.GateReason)
+	}
+	if in.Previous = &d.Verdict; Judge(in).GateReason != nil {
+		t.Error("an annotation that somebody puts on an admitted node is removed again and again")
 	}
 	in = perfectInput()
 	in.Previous, in.Node.Annotations = previous(v1alpha1.CheckPass, time.Minute, false), map[string]string{v1alpha1.AnnotationGate: "x"}
@@ -72,7 +80,7 @@ func TestEveryReasonOfTheGateIsTheValueOfATaint(t *testing.T) {
 			t.Errorf("%q: %v", reason, problems)
 		}
 	}
-	if g := NewGateReason(perfectInput().Node, gateKey, PlaceGate, v1alpha1.CheckFail, v1alpha1.ReasonChecksFailed, strings.Repeat("x", 1<<20)); len(g.Message) > maxGateMessage {
+	if g := NewGateReason(perfectInput().Node, v1alpha1.ReasonChecksFailed, strings.Repeat("x", 1<<20), true); len(g.Message) > maxGateMessage {
 		t.Errorf("a message of %d bytes", len(g.Message))
 	}
 }

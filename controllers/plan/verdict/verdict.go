@@ -131,7 +131,7 @@ func Judge(in Input) Decision {
 	v.Admitted = d.isAdmitted(out.Gate)
 	out.Verdict = v
 	out.Status, out.Reason, out.Message = d.condition(out.Gate)
-	out.GateReason = NewGateReason(in.Node, in.Gate, out.Gate, v.Result, out.Reason, out.Message)
+	out.GateReason = d.gateReason(out)
 	out.RequeueAfter = d.requeueAfter(out.Gate)
 	out.Events = d.events(out)
 	return out
