@@ -49,7 +49,7 @@ func TestKubeletReadsItsConfiguration(t *testing.T) {
 	if err := sigsyaml.UnmarshalStrict([]byte(written(t, in)["/etc/kubernetes/kubelet.yaml"]), &config); err != nil {
 		t.Fatal(err)
 	}
-	want := []corev1.Taint{{Key: in.Gate, Effect: corev1.TaintEffectNoSchedule}, {Key: "dedicated", Value: "research", Effect: corev1.TaintEffectNoExecute}}
+	want := []corev1.Taint{{Key: in.Gate, Value: "ChecksWaiting", Effect: corev1.TaintEffectNoSchedule}, {Key: "dedicated", Value: "research", Effect: corev1.TaintEffectNoExecute}}
 	if diff := cmp.Diff(want, config.RegisterWithTaints); diff != "" {
 		t.Errorf("taints, each once, the gate first:\n%s", diff)
 	}

@@ -116,7 +116,7 @@ func TestTheEnvironmentOfAScript(t *testing.T) {
 	files := written(t, in)
 	want := map[string]string{
 		"INGOT_NODE_NAME": "training-7xk2p", "INGOT_API_ENDPOINT": in.Join.Endpoint, "INGOT_TOKEN": secretToken, "INGOT_CA_FILE": "/etc/kubernetes/ingot-join/ca.crt",
-		"INGOT_NODE_TAINTS": in.Gate + "=:NoSchedule,dedicated=research:NoExecute", "INGOT_CLUSTER_DNS": "10.43.0.10,fd00::a", "INGOT_CLUSTER_DOMAIN": "tenant.example",
+		"INGOT_NODE_TAINTS": in.Gate + "=ChecksWaiting:NoSchedule,dedicated=research:NoExecute", "INGOT_CLUSTER_DNS": "10.43.0.10,fd00::a", "INGOT_CLUSTER_DOMAIN": "tenant.example",
 		"INGOT_KUBELET_CONFIG_DIR": "/etc/kubernetes/kubelet.conf.d", "INGOT_PROVIDER_ID": v1alpha1.ProviderID("", 1)[:len("ingot://")] + in.Machine.UID + "/1",
 	}
 	// What systemd reads between double quotes, a shell reads alike.

@@ -442,7 +442,9 @@ func TestSecretsAreOpenOnlyInTheNamespacesThatAreGiven(t *testing.T) {
 		}
 		for _, right := range granted(t, role.Rules) {
 			resource, verb, _ := strings.Cut(right, " ")
-			if resource == "/secrets" && (role.Name == "ingot-manager" || slices.Contains([]string{"list", "watch", "patch", "deletecollection"}, verb)) {
+			// In a namespace of hosts, where the manager may read each Secret by its name, it watches which of them change.
+			isWatchOfHosts := role.Name == "ingot-manager-hosts" && (verb == "list" || verb == "watch")
+			if resource == "/secrets" && (role.Name == "ingot-manager" || !isWatchOfHosts && slices.Contains([]string{"list", "watch", "patch", "deletecollection"}, verb)) {
 				t.Errorf("ClusterRole %s grants %s", role.Name, right)
 			}
 			if strings.HasSuffix(resource, "/status") && verb != "patch" || verb == "deletecollection" || verb == "escalate" || verb == "bind" || verb == "impersonate" {

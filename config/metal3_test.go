@@ -60,7 +60,7 @@ func isOfHosts(right string) bool {
 		}
 	}
 	return slices.Contains([]string{
-		"ingot.dev/hostrecords create", "ingot.dev/hostrecords patch", "metal3.io/hardwaredata create", "metal3.io/hardwaredata patch",
+		"ingot.dev/hostrecords create", "ingot.dev/hostrecords patch", "metal3.io/hardwaredata create", "metal3.io/hardwaredata patch", "/secrets list", "/secrets watch",
 	}, right)
 }
 

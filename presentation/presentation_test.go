@@ -70,6 +70,14 @@ func TestEveryModelOfTheCatalogueResolves(t *testing.T) {
 	}
 }
 
+func TestDevicesOfOtherPluginsOfAVendorMayBePromised(t *testing.T) {
+	r := requests.ForModel(catalogue.Models()[0])
+	r.Resources = corev1.ResourceList{"nvidia.com/hostdev": resource.MustParse("8"), "amd.com/nic": resource.MustParse("8")}
+	if plan, err := Resolve(r); err != nil || plan.Expectation.IsForeign("nvidia.com/hostdev") || plan.Expectation.IsForeign("amd.com/nic") {
+		t.Errorf("not promised: %v", err)
+	}
+}
+
 func TestImpossibleRequestsAreRefusedWithReasonAndRule(t *testing.T) {
 	tests := []struct {
 		sentence string

@@ -20,8 +20,8 @@ var acceleratorDomains = []string{wellknown.AMDDomain, wellknown.IntelGPUDomain,
 // acceleratorDRADrivers publish accelerators as devices of ResourceSlices. NVIDIA's driver for compute domains is not among them.
 var acceleratorDRADrivers = []string{wellknown.GaudiDRADriver, wellknown.AMDDRADriver, wellknown.IntelGPUDRADriver, wellknown.NVIDIADRADriver}
 
-// gpuResourcePrefixes begin the names of GPU resources in those domains. Other devices, such as network functions, may be
-// promised beside GPUs.
+// gpuResourcePrefixes begin the names of GPU resources in those domains that follow from spec.gpu alone. Other devices, such as network functions and
+// what NVIDIA's plugin for KubeVirt advertises, may be promised beside GPUs.
 var gpuResourcePrefixes = []string{wellknown.AMDDomain, wellknown.IntelGPUDomain, wellknown.HabanaDomain, wellknown.NVIDIAGPU, wellknown.NVIDIAMIGPrefix}
 
 // WithDeclaredResources returns the expectation with the resources that a NodeType declares beside those that follow from its
@@ -73,7 +73,7 @@ func addExtendedResource(name corev1.ResourceName, quantity resource.Quantity, e
 		}
 		return nil
 	}
-	if slices.ContainsFunc(gpuResourcePrefixes, func(p string) bool { return strings.HasPrefix(string(name), p) }) {
+	if IsAdvertisedByGPUSoftware(name) && slices.ContainsFunc(gpuResourcePrefixes, func(p string) bool { return strings.HasPrefix(string(name), p) }) {
 		return disagreement(name, "promise/gpu", "it is promised, and no such resource follows from spec.gpu: remove it, or change the presentation")
 	}
 	e.Resources = append(e.Resources, v1alpha1.ExpectedResource{Name: name, Quantity: quantity, Waits: true, Hint: "the device plugin that advertises it: is its pod on the node, and what does it log?"})

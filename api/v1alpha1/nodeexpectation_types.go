@@ -23,7 +23,8 @@ type NodeExpectation struct {
 	// +optional
 	EphemeralStorage *resource.Quantity `json:"ephemeralStorage,omitempty"`
 	// absentPrefixes begin the names of resources that must be absent, unless resources has that very name. A key with
-	// the value 0 counts as absent: kubelet keeps the names of earlier plugins at 0 until the Node object is deleted.
+	// the value 0 counts as absent: kubelet keeps the names of earlier plugins at 0 until the Node object is deleted. Under nvidia.com/ and amd.com/ these are the
+	// names by which GPU software advertises; what other plugins advertise there is listed in the verdict and not judged.
 	// +optional
 	// +listType=atomic
 	AbsentPrefixes []string `json:"absentPrefixes,omitempty"`
@@ -60,7 +61,7 @@ type NodeExpectation struct {
 	AbsentDrivers []string `json:"absentDrivers,omitempty"`
 }
 
-// IsForeign reports whether a resource of that name must be absent from the node.
+// IsForeign reports whether a resource of that name must be absent from the node, if GPU software advertises it.
 func (e NodeExpectation) IsForeign(name corev1.ResourceName) bool {
 	for _, r := range e.Resources {
 		if r.Name == name {

@@ -11,6 +11,9 @@ import (
 const (
 	// DefaultGateTaintKey is the key of the taint that keeps tenants' pods off a node until its verdict passes.
 	DefaultGateTaintKey = "ingot.dev/unvalidated"
+	// NewGateValue is the value of that taint on a Node that registers. Later it is the reason of the Machine's condition Validated. A toleration of the gate has
+	// the operator Exists.
+	NewGateValue = ReasonChecksWaiting
 	// MachineFinalizer holds a Machine until its host is back in the pool.
 	MachineFinalizer = "ingot.dev/machine"
 	// HostFinalizer holds a BareMetalHost of a redfish provider until its work has ended.
@@ -38,6 +41,9 @@ const (
 	AnnotationProbeMadeAt = "ingot.dev/probe-made-at"
 	// LabelMachineUID on a Node is the uid of its Machine.
 	LabelMachineUID = "ingot.dev/machine-uid"
+	// LabelHost and LabelNodeRack on a Node name the BareMetalHost that it runs on, and that host's rack.
+	LabelHost     = "ingot.dev/host"
+	LabelNodeRack = "ingot.dev/rack"
 	// LabelInstallation on a Node is the uid and the attempt of the installation that registered it, UID.ATTEMPT, where the cluster sets providerIDs. Kubelet
 	// sets it when it registers, and nobody afterwards.
 	LabelInstallation = "ingot.dev/installation"
@@ -120,6 +126,8 @@ const (
 	// AnnotationGateCordoned on a Node: Ingot cordoned it because something keeps removing its gate, and lifts that when the gate stays or the
 	// node is validated.
 	AnnotationGateCordoned = "ingot.dev/gate-cordoned"
+	// AnnotationGate on a Node says since when and why the gate's taint is on it, and where to look.
+	AnnotationGate = "ingot.dev/gate"
 	// AnnotationGPUMode on a Node: its own unit reports the boot, and the MIG mode of each GPU in the order of their indexes, separated by blanks. The
 	// report can make a check of the verdict fail, and makes no other pass.
 	AnnotationGPUMode = "ingot.dev/gpu-mode"

@@ -157,7 +157,7 @@ func renderConfig(in Node) (string, error) {
 func taints(in Node) []taint {
 	var out []taint
 	if in.Gate != "" {
-		out = append(out, taint{Key: in.Gate, Effect: string(corev1.TaintEffectNoSchedule)})
+		out = append(out, taint{Key: in.Gate, Value: v1alpha1.NewGateValue, Effect: string(corev1.TaintEffectNoSchedule)})
 	}
 	for _, t := range in.Taints {
 		// kubelet does not start when a taint is repeated.

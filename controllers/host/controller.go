@@ -20,6 +20,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/grants"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/host/secretwatch"
 	"github.com/ingot-dev/ingot/controllers/plan/event"
 	plan "github.com/ingot-dev/ingot/controllers/plan/host"
 	"github.com/ingot-dev/ingot/controllers/step"
@@ -34,7 +35,7 @@ import (
 //+kubebuilder:rbac:groups=ingot.dev,resources=machines,verbs=get;list;watch
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodeproviders,verbs=get;list;watch
 //+kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
-//+kubebuilder:rbac:groups="",resources=secrets,verbs=get,roleName=ingot-manager-hosts
+//+kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch,roleName=ingot-manager-hosts
 //+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // DefaultWorkers is the number of workers where Reconciler.Workers is 0. It is high because a worker mostly waits for a BMC.
@@ -74,6 +75,7 @@ type Reconciler struct {
 
 	generations generations
 	secrets     secretCache
+	secretWatch *secretwatch.Source
 	lanes       lanes
 	turns       turns
 	powerOns    powerOns
@@ -93,6 +95,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &metal3.BareMetalHost{}, indexForeign, foreignIndex); err != nil {
 		return fmt.Errorf("host controller: index BareMetalHosts by their finalizer: %w", err)
 	}
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &metal3.BareMetalHost{}, indexCredentials, credentialsIndex); err != nil {
+		return fmt.Errorf("host controller: index BareMetalHosts by their Secret: %w", err)
+	}
+	r.secretWatch = secretwatch.New(mgr, r.hostsNaming)
 	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("host")).WithOptions(controller.Options{MaxConcurrentReconciles: r.workers()}).Complete(r)
 }
 
@@ -109,6 +115,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if foreignHost, err := r.foreignHost(ctx, host); err != nil || foreignHost != "" {
 		return r.refuse(ctx, host, foreignHost, err)
+	}
+	if err := r.secretWatch.Begin(request.Namespace); err != nil {
+		return step.Retry(err).Result()
 	}
 	facts := hostFacts(host)
 	if facts.Paused || facts.Deleting && !isManaged(host) {
@@ -137,6 +146,7 @@ func (r *Reconciler) readHost(ctx context.Context, provider *v1alpha1.NodeProvid
 	case provider != nil:
 		return host, nil
 	}
+	r.endSecretWatch(ctx, provider, key.Namespace)
 	r.withdraw(key)
 	r.powerOns.leave(key)
 	return nil, nil

@@ -39,7 +39,7 @@
 //
 // # Credentials
 //
-// The Secret of a BMC is read from the API server and cached for half of Timeouts.IdleInterval, unless the BMC refuses
-// it. A changed Secret is therefore used within that time. Secrets are not watched: a host whose credentials were refused is reconciled
-// again after Timeouts.IdleInterval.
+// The Secret of a BMC is read from the API server and cached for half of Timeouts.IdleInterval, unless the BMC refuses it or it changes. The names and
+// versions of the Secrets of host namespaces are watched (package secretwatch), so that a changed Secret is used at once, and so is one that is made or
+// deleted. Where they may not be watched, a changed Secret is used within Timeouts.IdleInterval.
 package host

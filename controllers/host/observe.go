@@ -201,7 +201,7 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 		obs.facts.Problem = bmcProblem(host, err)
 	}
 	if plan.ErrorReasonText(err) == v1alpha1.ReasonBMCUnauthorized {
-		r.secrets.forget(client.ObjectKey{Namespace: host.Namespace, Name: host.Spec.BMC.CredentialsName})
+		r.secrets.forget(client.ObjectKey{Namespace: host.Namespace, Name: host.Spec.BMC.CredentialsName}, r.Clock.Now())
 	}
 	obs.facts.Clock = serverclock.Of(r.Clock)
 	return obs, nil

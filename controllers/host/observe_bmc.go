@@ -124,24 +124,31 @@ func (s *secretCache) get(key types.NamespacedName, now time.Time, within time.D
 	return cachedSecret{}
 }
 
-// add stores a Secret, unless a later read of it is stored already: many hosts share one Secret.
+// add stores a Secret, unless a later read of it is stored already, because many hosts share one Secret, or it was forgotten since it was read.
 func (s *secretCache) add(read cachedSecret) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := client.ObjectKeyFromObject(read.secret)
-	if known := s.known[key]; known.secret != nil && !read.at.After(known.at) {
+	if known, isKnown := s.known[key]; isKnown && !read.at.After(known.at) {
 		return
 	}
+	s.set(key, read)
+}
+
+// forget has the Secret read again. What was read before now is not stored any more: a reconcile that goes on meanwhile may have read the Secret
+// before its change.
+func (s *secretCache) forget(key types.NamespacedName, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.set(key, cachedSecret{at: now})
+}
+
+// set stores an entry. The caller must hold mu.
+func (s *secretCache) set(key types.NamespacedName, entry cachedSecret) {
 	if s.known == nil {
 		s.known = map[types.NamespacedName]cachedSecret{}
 	}
-	s.known[key] = read
-}
-
-func (s *secretCache) forget(key types.NamespacedName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.known, key)
+	s.known[key] = entry
 }
 
 // readSecret returns a Secret from the cache if it was read within the last half of Timeouts.IdleInterval, and otherwise from the API

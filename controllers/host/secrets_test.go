@@ -34,7 +34,7 @@ func TestSecretsAreKeptForAMoment(t *testing.T) {
 	if s.get(key, noon.Add(within), within) != anew {
 		t.Error("an older reading took the place of the newer one")
 	}
-	s.forget(key)
+	s.forget(key, noon.Add(within))
 	if s.get(key, noon.Add(within), within).secret != nil {
 		t.Error("what a BMC refused is used again")
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/host/secretwatch"
 	"github.com/ingot-dev/ingot/controllers/hostindex"
 	"github.com/ingot-dev/ingot/controllers/plan/verdict"
 	"github.com/ingot-dev/ingot/controllers/step"
@@ -27,6 +28,7 @@ import (
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.For(&metal3.BareMetalHost{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		WatchesRawSource(&r.lanes).
+		WatchesRawSource(r.secretWatch).
 		Owns(&v1alpha1.HostRecord{}, builder.WithPredicates(recordChanged)).
 		Watches(&metal3.BareMetalHost{}, hostindex.EnqueueSameServer(r.Client)).
 		Watches(&v1alpha1.HostRecord{}, hostindex.EnqueueSameServer(r.Client)).
@@ -122,4 +124,48 @@ func (r *Reconciler) hostsOf(namespace func(client.Object) string) handler.MapFu
 		}
 		return requests
 	}
+}
+
+// indexCredentials is the index of the BareMetalHosts by the name of the Secret of their BMC.
+const indexCredentials = "ingot.credentials"
+
+func credentialsIndex(o client.Object) []string {
+	if host, ok := o.(*metal3.BareMetalHost); ok && host.Spec.BMC.CredentialsName != "" {
+		return []string{host.Spec.BMC.CredentialsName}
+	}
+	return nil
+}
+
+// hostsNaming maps a Secret to the hosts whose BMC is used with it, and has it read again. When the watch begins, the hosts that have tried that version are left
+// out. Without that: a manager that starts asks every BMC twice.
+func (r *Reconciler) hostsNaming(ctx context.Context, change secretwatch.Change) []reconcile.Request {
+	r.secrets.forget(change.Secret, r.Clock.Now())
+	var hosts metal3.BareMetalHostList
+	if err := r.Client.List(ctx, &hosts, client.InNamespace(change.Secret.Namespace), client.MatchingFields{indexCredentials: change.Secret.Name}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the hosts of a Secret", "secret", change.Secret)
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range hosts.Items {
+		if h := &hosts.Items[i]; !change.IsFirstList || h.Status.TriedCredentials.Version != change.Version {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(h)})
+		}
+	}
+	provider, err := r.provider(ctx, change.Secret.Namespace)
+	if err != nil || provider == nil || provider.Spec.Redfish == nil || change.IsFirstList {
+		return requests
+	}
+	if ref := provider.Spec.Redfish.CABundleSecretRef; ref != nil && ref.Name == change.Secret.Name {
+		return r.hostsOf(hostNamespace)(ctx, provider)
+	}
+	return requests
+}
+
+// endSecretWatch ends the watch of a namespace that belongs to no NodeProvider any more, or has no hosts.
+func (r *Reconciler) endSecretWatch(ctx context.Context, provider *v1alpha1.NodeProvider, namespace string) {
+	var hosts metal3.BareMetalHostList
+	if provider != nil && (r.Client.List(ctx, &hosts, client.InNamespace(namespace), client.Limit(1)) != nil || len(hosts.Items) > 0) {
+		return
+	}
+	r.secretWatch.End(namespace)
 }

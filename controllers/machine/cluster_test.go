@@ -1,9 +1,12 @@
 package machine_test
 
 import (
+	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,4 +68,39 @@ func (r *rig) bareHost(name string) *metal3.BareMetalHost {
 		r.t.Fatal(err)
 	}
 	return h
+}
+
+// TestAReadyMachineSaysThatItsTenantCannotBeUsed: it stays Ready, so that no rollout and no pool counts it as lost, and its column and its reason say that it is not
+// seen meanwhile.
+func TestAReadyMachineSaysThatItsTenantCannotBeUsed(t *testing.T) {
+	r := newRig(t, 1)
+	var isDown atomic.Bool
+	r.tenantProbes = 100 * time.Millisecond
+	r.tenantWrap = func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(q *http.Request) (*http.Response, error) {
+			if isDown.Load() {
+				return nil, errors.New("no route to host")
+			}
+			return next.RoundTrip(q)
+		})
+	}
+	r.start()
+	r.addMachine(r.namespace)
+	r.awaitInstallation(1)
+	r.install(r.namespace, 1)
+	says := func(reason, waitingFor string) func() bool {
+		return func() bool {
+			c := r.condition(r.namespace, v1alpha1.ConditionReady)
+			return c.Status == metav1.ConditionTrue && c.Reason == reason && r.machine(r.namespace).Status.WaitingFor == waitingFor
+		}
+	}
+	management.Eventually(t, "it is Ready", says(v1alpha1.ReasonReady, ""))
+	isDown.Store(true)
+	management.Eventually(t, "it says that its tenant cannot be used", says(v1alpha1.ReasonWaitingForTenant, "the API server of TenantCluster "+r.tenant.String()))
+	if c, m := r.condition(r.namespace, v1alpha1.ConditionReady), r.machine(r.namespace); m.Status.Phase != v1alpha1.MachineReady || strings.Contains(c.Message, "no route") ||
+		!strings.Contains(c.Message, "TenantUnreachable: its condition Ready says more") {
+		t.Errorf("%s: %s", m.Status.Phase, c.Message)
+	}
+	isDown.Store(false)
+	management.Eventually(t, "it is Ready as before", says(v1alpha1.ReasonReady, ""))
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -82,4 +83,23 @@ func TestLabelsAndTaintsThatOthersRemoveCauseNoHotLoop(t *testing.T) {
 	// Whoever takes them out of the NodeType ends it.
 	r.patch(&v1alpha1.NodeType{ObjectMeta: r.global()}, `{"spec":{"node":null}}`)
 	management.Eventually(t, "the Node has what is left of the NodeType", func() bool { return kept().Status == metav1.ConditionTrue })
+}
+
+// TestANodeNamesItsHostAndRack: people and schedulers in the tenant's cluster find the nodes of a rack, also after a server was moved.
+func TestANodeNamesItsHostAndRack(t *testing.T) {
+	r := newRig(t, 1)
+	r.start()
+	r.addMachine(r.namespace)
+	r.awaitInstallation(1)
+	host := r.machine(r.namespace).Status.HostRef.Name
+	r.install(r.namespace, 1)
+	has := func(rack string) func() bool {
+		return func() bool {
+			labels := r.node(r.namespace).Labels
+			return labels["ingot.dev/host"] == host && labels["ingot.dev/rack"] == rack
+		}
+	}
+	management.Eventually(t, "the Node has its host and rack", has(r.namespace))
+	r.patch(&metal3.BareMetalHost{ObjectMeta: r.meta(host)}, `{"metadata":{"labels":{"rack":"r9"}}}`)
+	management.Eventually(t, "the Node has the rack that the host moved to", has("r9"))
 }

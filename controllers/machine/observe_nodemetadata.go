@@ -27,7 +27,7 @@ func (obs *observation) missingNodeMetadata(node *corev1.Node) nodeMetadata {
 	if obs.nodeType == nil {
 		return lacking
 	}
-	for key, value := range documents.NodeLabels(obs.nodeType, string(obs.machine.ClaimUID()), obs.facts.Revision.Name) {
+	for key, value := range documents.NodeLabels(obs.nodeType, obs.host, string(obs.machine.ClaimUID()), obs.facts.Revision.Name) {
 		if node.Labels[key] != value {
 			lacking.labels[key] = value
 		}

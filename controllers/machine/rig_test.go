@@ -61,6 +61,8 @@ type rig struct {
 	direct *rest.Config
 	// tenantWrap changes what the tenant's API server answers; nil: nothing.
 	tenantWrap func(http.RoundTripper) http.RoundTripper
+	// tenantProbes is the time between two probes of the tenant's API server; 0: as by default.
+	tenantProbes time.Duration
 	// frozen are objects as the controller's cache shows them for ever, by kind; looks counts how often it did.
 	frozen     sync.Map
 	looks      atomic.Int32
@@ -214,7 +216,7 @@ func (r *rig) start() {
 	if r.tenantWrap != nil {
 		wrap = func(next http.RoundTripper) http.RoundTripper { return calls.Wrap(r.tenantWrap(next)) }
 	}
-	tenants := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Log: logr.Discard(), QPS: 200, Burst: 400, WrapTransport: wrap})
+	tenants := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Log: logr.Discard(), QPS: 200, Burst: 400, WrapTransport: wrap, ProbeInterval: r.tenantProbes})
 	if err := mgr.Add(tenants); err != nil {
 		t.Fatal(err)
 	}

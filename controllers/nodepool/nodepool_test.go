@@ -441,3 +441,35 @@ func TestARestoredPoolTakesItsMachinesAndMakesNoSecondSet(t *testing.T) {
 		t.Errorf("%d Machines: the one that was taken out of the pool was taken back", len(after))
 	}
 }
+
+// TestAPoolSaysThatItsTenantCannotBeUsed: its Machines stay Ready meanwhile, and none of them is seen.
+func TestAPoolSaysThatItsTenantCannotBeUsed(t *testing.T) {
+	newNodeType(t, "unseen")
+	newHosts(t, "unseen", "a")
+	run(t)
+	pool := newPool(t, "unseen", 1)
+	management.Eventually(t, "there is the Machine", func() bool { return len(machines(t, pool)) == 1 })
+	makeReady(t, &machines(t, pool)[0], "unseen-new")
+	isReady := func(want metav1.ConditionStatus, reason, message string) func() bool {
+		return func() bool {
+			var stored v1alpha1.NodePool
+			if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(pool), &stored); err != nil {
+				return false
+			}
+			c := meta.FindStatusCondition(stored.Status.Conditions, v1alpha1.ConditionReady)
+			return c != nil && c.Status == want && c.Reason == reason && strings.Contains(c.Message, message) && stored.Status.ReadyReplicas == 1
+		}
+	}
+	management.Eventually(t, "the pool is Ready", isReady(metav1.ConditionTrue, v1alpha1.ReasonReady, "all 1 Machines are Ready"))
+	m := machines(t, pool)[0]
+	for _, reason := range []string{v1alpha1.ReasonWaitingForTenant, v1alpha1.ReasonReady} {
+		m.Status.Conditions[0].Reason = reason
+		if err := server.Client.Status().Update(t.Context(), &m); err != nil {
+			t.Fatal(err)
+		}
+		if reason == v1alpha1.ReasonWaitingForTenant {
+			management.Eventually(t, "the pool says that its tenant cannot be used", isReady(metav1.ConditionUnknown, reason, "TenantCluster "+pool.Namespace+"/research cannot be used"))
+		}
+	}
+	management.Eventually(t, "the pool is Ready again", isReady(metav1.ConditionTrue, v1alpha1.ReasonReady, ""))
+}

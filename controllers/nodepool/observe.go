@@ -114,6 +114,17 @@ func isUnknown(m *v1alpha1.Machine) bool {
 	return m.Status.HostRef == nil && m.Status.Phase == "" && !isRestoreWaiting(m)
 }
 
+// count returns how many Machines of the pool that are not being deleted are such.
+func (obs *observation) count(is func(*v1alpha1.Machine) bool) int {
+	n := 0
+	for i := range obs.machines {
+		if m := &obs.machines[i]; m.DeletionTimestamp == nil && is(m) {
+			n++
+		}
+	}
+	return n
+}
+
 // isRestoreWaiting reports whether a host names the restored Machine, and is not taken over yet. It counts as a Machine with a host that is not Ready, and
 // which revision it has is not known.
 //

@@ -108,18 +108,25 @@ func placedCondition(pool *v1alpha1.NodePool, obs observation) (metav1.Condition
 // readyCondition returns status, reason and message of the condition Ready of a pool whose Machines have hosts or are about to.
 func readyCondition(pool *v1alpha1.NodePool, obs observation) (metav1.ConditionStatus, string, string) {
 	wanted, have, up := replicas(pool), int(pool.Status.Replicas), int(pool.Status.ReadyReplicas)
+	is, reason, text := metav1.ConditionFalse, v1alpha1.ReasonScaling, fmt.Sprintf("%d Machines are asked for, %d exist, %d are Ready", wanted, have, up)
 	if have == wanted && up == wanted {
-		return metav1.ConditionTrue, v1alpha1.ReasonReady, fmt.Sprintf("all %d Machines are Ready", wanted)
+		is, reason, text = metav1.ConditionTrue, v1alpha1.ReasonReady, fmt.Sprintf("all %d Machines are Ready", wanted)
 	}
-	text := fmt.Sprintf("%d Machines are asked for, %d exist, %d are Ready", wanted, have, up)
-	unknown := 0
-	for i := range obs.machines {
-		if m := &obs.machines[i]; m.DeletionTimestamp == nil && isUnknown(m) {
-			unknown++
-		}
-	}
-	if have > wanted && wanted > 0 && unknown > 0 {
+	if unknown := obs.count(isUnknown); have > wanted && wanted > 0 && unknown > 0 {
 		text += fmt.Sprintf("; of %d nothing is known yet, and which ones are deleted is decided when it is", unknown)
 	}
-	return metav1.ConditionFalse, v1alpha1.ReasonScaling, text
+	if unseen := obs.count(isWaitingForTenant); unseen > 0 {
+		reason, text = v1alpha1.ReasonWaitingForTenant, text+fmt.Sprintf(
+			"; %d of them are known as they were last seen: TenantCluster %s/%s cannot be used, and its condition Ready says why", unseen, pool.Namespace, pool.Spec.TenantClusterRef.Name)
+		if is == metav1.ConditionTrue {
+			is = metav1.ConditionUnknown
+		}
+	}
+	return is, reason, text
+}
+
+// isWaitingForTenant reports whether the Machine needs its tenant's cluster, which cannot be used. One that was Ready stays so meanwhile.
+func isWaitingForTenant(m *v1alpha1.Machine) bool {
+	c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)
+	return c != nil && c.Reason == v1alpha1.ReasonWaitingForTenant
 }

@@ -122,6 +122,7 @@ var makeCall = map[tenantcalls.Call]func(context.Context, *Access) error{
 	},
 	{Verb: "list", Resource: "namespaces"}: listPages(func() *corev1.NamespaceList { return &corev1.NamespaceList{} }),
 	{Verb: "list", Resource: "events"}:     listPages(func() *corev1.EventList { return &corev1.EventList{} }),
+	{Verb: "create", Resource: "events"}:   func(ctx context.Context, a *Access) error { return a.Client.Create(ctx, inDefault(&corev1.Event{})) },
 }
 
 // listPages reads a list page by page.

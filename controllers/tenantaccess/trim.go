@@ -39,7 +39,7 @@ const (
 const ownPrefix = "ingot.dev/"
 
 // keptAnnotations are the annotations of Nodes that are read.
-var keptAnnotations = []string{v1alpha1.AnnotationCordoned, v1alpha1.AnnotationGateCordoned, v1alpha1.AnnotationGPUMode, v1alpha1.AnnotationContainerd}
+var keptAnnotations = []string{v1alpha1.AnnotationCordoned, v1alpha1.AnnotationGateCordoned, v1alpha1.AnnotationGate, v1alpha1.AnnotationGPUMode, v1alpha1.AnnotationContainerd}
 
 // trimNode returns the part of a Node that identity, verdict, gate and drain read. It reduces a Node of a busy cluster from tens of
 // kilobytes to a few. Of the remaining fields a heartbeat changes only the resourceVersion.

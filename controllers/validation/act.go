@@ -1,26 +1,33 @@
 package validation
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/verdict"
 	"github.com/ingot-dev/ingot/controllers/serverclock"
+	"github.com/ingot-dev/ingot/controllers/step"
 )
 
-// act does what was decided about the gate and the cordon.
-func (r *Reconciler) act(ctx context.Context, obs observation, decision verdict.Decision) error {
-	if decision.Gate == verdict.KeepGate && decision.Cordon == verdict.KeepCordon {
+// act does what was decided about the gate, what the Node says about it, and the cordon, in one request.
+func (r *Reconciler) act(ctx context.Context, obs observation, m *v1alpha1.Machine, decision verdict.Decision) error {
+	if decision.Gate == verdict.KeepGate && decision.Cordon == verdict.KeepCordon && decision.GateReason == nil {
 		return nil
 	}
-	patch, err := nodePatch(obs.node, obs.nodeType.Gate.Key(), decision)
+	where := fmt.Sprintf("pods that do not tolerate the taint %s wait until every check has passed: see the condition Validated of Machine %s/%s in the management cluster, or kubectl ingot why -n %[2]s %[3]s there",
+		obs.nodeType.Gate.Key(), m.Namespace, m.Name)
+	patch, err := r.nodePatch(obs.node, obs.nodeType.Gate.Key(), where, decision)
 	if err != nil {
 		return err
 	}
@@ -28,6 +35,9 @@ func (r *Reconciler) act(ctx context.Context, obs observation, decision verdict.
 	target.Name = obs.node.Name
 	if err := obs.tenant.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("%s the gate of Node %s: %w", decision.Gate, obs.node.Name, err)
+	}
+	if g := decision.GateReason; g != nil && g.IsNew {
+		r.publishGateReason(ctx, obs, *g, where)
 	}
 	if decision.Gate == verdict.KeepGate {
 		return nil
@@ -46,27 +56,54 @@ func (r *Reconciler) guardUnjudgedNode(ctx context.Context, obs observation, m *
 	if decision.Reason == "" {
 		decision.Reason = obs.unjudged.reason
 	}
-	return decision, r.act(ctx, obs, decision)
+	if decision.Gate == verdict.PlaceGate {
+		decision.GateReason = verdict.NewGateReason(obs.node, decision.Reason, cmp.Or(decision.Message, obs.unjudged.message), true)
+	}
+	return decision, r.act(ctx, obs, m, decision)
 }
 
-// nodePatch replaces the Node's taints and its cordon as was decided. It holds for the very object that was judged: with another uid or
+// publishGateReason publishes an event on the Node, which those see who look at their pods' Node in the tenant's cluster. One that is refused is only missing.
+func (r *Reconciler) publishGateReason(ctx context.Context, obs observation, g verdict.GateReason, where string) {
+	now, typ := metav1.NewTime(r.Clock.Now()), corev1.EventTypeNormal
+	if g.IsWarning {
+		typ = corev1.EventTypeWarning
+	}
+	err := obs.tenant.Create(ctx, &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: obs.node.Name + "."},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: obs.node.Name, UID: obs.node.UID},
+		Type:           typ, Reason: g.Reason, Message: input.Line(g.Note(where), step.MaxNote), Source: corev1.EventSource{Component: "ingot"}, FirstTimestamp: now, LastTimestamp: now, Count: 1,
+	})
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Info("An event on a Node is not published", "Node", obs.node.Name, "reason", g.Reason, "error", input.Line(err.Error(), maxLogged))
+	}
+}
+
+// nodePatch replaces the Node's taints, what it says about the gate, and its cordon as was decided. It holds for the very object that was judged: with another uid or
 // resourceVersion the API server answers with a conflict.
-func nodePatch(node *corev1.Node, key string, decision verdict.Decision) ([]byte, error) {
-	meta, spec := map[string]any{"uid": node.UID, "resourceVersion": node.ResourceVersion}, map[string]any{}
-	if decision.Gate != verdict.KeepGate {
+func (r *Reconciler) nodePatch(node *corev1.Node, key, where string, decision verdict.Decision) ([]byte, error) {
+	annotations, spec := map[string]any{}, map[string]any{}
+	meta := map[string]any{"uid": node.UID, "resourceVersion": node.ResourceVersion, "annotations": annotations}
+	value := ""
+	if g := decision.GateReason; g != nil {
+		value, annotations[v1alpha1.AnnotationGate] = g.Reason, nil
+		if g.Reason != "" {
+			annotations[v1alpha1.AnnotationGate] = g.Text(r.Clock.Now(), where)
+		}
+	}
+	if decision.Gate != verdict.KeepGate || value != "" {
 		taints := slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool {
 			return t.Key == key && t.Effect == corev1.TaintEffectNoSchedule
 		})
-		if decision.Gate == verdict.PlaceGate {
-			taints = append(taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
+		if decision.Gate != verdict.LiftGate {
+			taints = append(taints, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffectNoSchedule})
 		}
 		spec["taints"] = taints
 	}
 	switch decision.Cordon {
 	case verdict.CordonNode:
-		spec["unschedulable"], meta["annotations"] = true, map[string]any{v1alpha1.AnnotationGateCordoned: "true"}
+		spec["unschedulable"], annotations[v1alpha1.AnnotationGateCordoned] = true, "true"
 	case verdict.UncordonNode:
-		meta["annotations"] = map[string]any{v1alpha1.AnnotationGateCordoned: nil}
+		annotations[v1alpha1.AnnotationGateCordoned] = nil
 		if _, isDrained := node.Annotations[v1alpha1.AnnotationCordoned]; !isDrained {
 			spec["unschedulable"] = nil
 		}

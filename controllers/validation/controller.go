@@ -99,10 +99,11 @@ func (r *Reconciler) judge(ctx, calls context.Context, machine *v1alpha1.Machine
 	if err != nil {
 		return step.Retry(err).Result()
 	}
-	if err := r.act(calls, obs, decision); err != nil {
+	decision = withoutEarlyReason(machine, decision, r.Clock.Now())
+	if err := r.act(calls, obs, machine, decision); err != nil {
 		return step.Retry(err).Result()
 	}
-	if machine.Status.Phase == v1alpha1.MachineJoining && decision.Gate == verdict.KeepGate && len(decision.Events) == 0 {
+	if isJoinWrittenNext(machine, decision) {
 		// The machine controller writes next that the Node joined, and that update starts another reconcile, which writes the
 		// verdict. If both wrote at once, the API server would reject one of the requests with a conflict.
 		// A change of the gate is not delayed.
@@ -112,6 +113,19 @@ func (r *Reconciler) judge(ctx, calls context.Context, machine *v1alpha1.Machine
 		return step.Wait("a new node may pass its checks before the first verdict is written", left).Result()
 	}
 	return r.writeAndProbe(ctx, calls, obs, machine, decision, probing)
+}
+
+// isJoinWrittenNext reports whether the machine controller is about to write that the Node joined, and there is nothing to do about its gate.
+func isJoinWrittenNext(m *v1alpha1.Machine, d verdict.Decision) bool {
+	return m.Status.Phase == v1alpha1.MachineJoining && d.Gate == verdict.KeepGate && len(d.Events) == 0
+}
+
+// withoutEarlyReason leaves out what the Node says about its gate while its first verdict is not written either, so that most nodes are written once.
+func withoutEarlyReason(m *v1alpha1.Machine, d verdict.Decision, now time.Time) verdict.Decision {
+	if isJoinWrittenNext(m, d) || firstVerdictDelay(m, d, now) > 0 {
+		d.GateReason = nil
+	}
+	return d
 }
 
 // writeAndProbe writes the verdict, and then does what was decided about the pod of a probe. Without this order: the manager makes the pod and is killed, the probe is

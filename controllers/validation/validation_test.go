@@ -103,6 +103,30 @@ func TestTheGateOfRealNodes(t *testing.T) {
 			return nil
 		})
 	})
+	t.Run("says on the Node why it is there and where to look", func(t *testing.T) {
+		m := w.join(t, "node-y", true)
+		m.reconcile()
+		m.says("a node that passes is not written for it", "", "")
+		m.report("boot-1", "7")
+		m.reconcile()
+		m.says("a node that waits", v1alpha1.ReasonResourcesMissing, "expected 8, observed 7")
+		m.report("boot-1", "9")
+		m.reconcile()
+		m.says("a node that fails", v1alpha1.ReasonChecksFailed, "expected 8, observed 9")
+		m.report("boot-1", "8")
+		m.reconcile()
+		m.after(30 * time.Second)
+		m.expect("settled", false, true, v1alpha1.ReasonValidated)
+		if said, is := m.node().Annotations[v1alpha1.AnnotationGate]; is {
+			t.Errorf("an admitted node says %q", said)
+		}
+		m.report("boot-2", "8")
+		m.reconcile()
+		m.says("a node that has booted again", v1alpha1.ReasonNodeRebooted, "booted again")
+		if told := m.told(); !slices.Equal(told, []string{v1alpha1.ReasonChecksFailed, v1alpha1.ReasonNodeRebooted, v1alpha1.ReasonResourcesMissing}) {
+			t.Errorf("events on the Node: %v", told)
+		}
+	})
 	t.Run("costs no write while nothing changes", func(t *testing.T) {
 		m := w.join(t, "node-e", true)
 		m.report("boot-1", "7")

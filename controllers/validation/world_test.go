@@ -341,3 +341,29 @@ func (w *world) heard(reason string) bool {
 		}
 	}
 }
+
+// says compares what the Node says about its gate: the taint's value and the annotation; empty: nothing.
+func (m *machine) says(when, reason, text string) {
+	m.t.Helper()
+	node := m.node()
+	i := slices.IndexFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.DefaultGateTaintKey })
+	if said := node.Annotations[v1alpha1.AnnotationGate]; i < 0 || node.Spec.Taints[i].Value != reason || !strings.Contains(said, text) ||
+		reason != "" && !strings.HasSuffix(said, "kubectl ingot why -n "+m.tenant.Namespace+" "+m.name+" there") {
+		m.t.Errorf("%s: taints %v, annotation %q", when, node.Spec.Taints, said)
+	}
+}
+
+// told returns the reasons of the events on the Node, in order of the alphabet.
+func (m *machine) told() []string {
+	m.t.Helper()
+	var events corev1.EventList
+	must(m.t, m.w.c.List(context.Background(), &events, client.InNamespace(metav1.NamespaceDefault)))
+	var reasons []string
+	for i := range events.Items {
+		if e := &events.Items[i]; e.InvolvedObject.Kind == "Node" && e.InvolvedObject.UID == m.node().UID {
+			reasons = append(reasons, e.Reason)
+		}
+	}
+	slices.Sort(reasons)
+	return reasons
+}

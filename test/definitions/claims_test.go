@@ -21,9 +21,9 @@ import (
 const managerUser = "system:serviceaccount:ingot-system:ingot-manager"
 
 // claimRig has a client for each kind of person: admin may do everything, operator changes Machines and hosts, and keeper has the verb
-// abandon besides.
+// abandon besides; collector is the garbage collector.
 type claimRig struct {
-	admin, manager, operator, keeper client.Client
+	admin, manager, operator, keeper, collector client.Client
 }
 
 func newClaimRig(t *testing.T, cluster *rest.Config, admin client.Client, scheme *runtime.Scheme) claimRig {
@@ -33,7 +33,7 @@ func newClaimRig(t *testing.T, cluster *rest.Config, admin client.Client, scheme
 		{APIGroups: []string{"metal3.io"}, Resources: []string{"baremetalhosts"}, Verbs: []string{"get", "patch", "delete", "deletecollection"}},
 	}
 	abandon := rbacv1.PolicyRule{APIGroups: []string{"ingot.dev"}, Resources: []string{"machines"}, Verbs: []string{"abandon"}}
-	for user, rules := range map[string][]rbacv1.PolicyRule{managerUser: edit, "operator": edit, "keeper": append(edit[:2:2], abandon)} {
+	for user, rules := range map[string][]rbacv1.PolicyRule{managerUser: edit, garbageCollector: edit, "operator": edit, "keeper": append(edit[:2:2], abandon)} {
 		name := "claims-" + strings.ReplaceAll(user, ":", "-")
 		for _, o := range []client.Object{
 			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules},
@@ -47,7 +47,10 @@ func newClaimRig(t *testing.T, cluster *rest.Config, admin client.Client, scheme
 			}
 		}
 	}
-	return claimRig{admin: admin, manager: as(t, cluster, scheme, managerUser), operator: as(t, cluster, scheme, "operator"), keeper: as(t, cluster, scheme, "keeper")}
+	return claimRig{
+		admin: admin, manager: as(t, cluster, scheme, managerUser), operator: as(t, cluster, scheme, "operator"), keeper: as(t, cluster, scheme, "keeper"),
+		collector: as(t, cluster, scheme, garbageCollector),
+	}
 }
 
 // heldMachine creates a Machine with the finalizer. A host that is not "" is the one that its status names.
@@ -174,14 +177,25 @@ func testAbandonedHost(t *testing.T, r claimRig) {
 		}
 	}
 	change(r.admin, `{"metadata":{"finalizers":["baremetalhost.metal3.io"],"labels":{"test":"abandon"}}}`)
-	remove("a host in use", r.operator, "")
+	inUse := "host rack-3 is in use by Machine default/" + m.Name + ", and a deletion cannot be undone: delete the Machine first (kubectl delete machine -n default " + m.Name + ")"
+	remove("a host in use", r.operator, inUse)
+	remove("a host in use, by who may abandon its Machine", r.keeper, inUse)
+	remove("a host in use, by an administrator", r.admin, inUse)
+	remove("a host in use, by the manager", r.manager, "")
+	for _, option := range []client.DeleteOption{client.GracePeriodSeconds(0), client.PropagationPolicy(metav1.DeletePropagationOrphan), client.PropagationPolicy(metav1.DeletePropagationForeground)} {
+		if err := r.admin.Delete(t.Context(), host.DeepCopy(), option, client.DryRunAll); !apierrors.IsForbidden(err) {
+			t.Errorf("a host in use is deleted with %v: %v", option, err)
+		}
+	}
 	attempt{"its finalizer is removed", r.operator, free, verb}.run(t, host)
+	remove("a host in use, by the garbage collector", r.collector, "")
 	change(r.operator, detach)
+	remove("a detached host in use, by the garbage collector", r.collector, "system:serviceaccount:kube-system:generic-garbage-collector has not")
 	remove("a detached host in use", r.operator, verb)
 	remove("a detached host in use, by who has the verb", r.keeper, "")
 	remove("a detached host in use, by the manager", r.manager, "")
 	change(r.operator, attach)
-	if err := r.operator.Delete(t.Context(), host); err != nil {
+	if err := r.collector.Delete(t.Context(), host); err != nil {
 		t.Fatal(err)
 	}
 	for _, a := range []attempt{

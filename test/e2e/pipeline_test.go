@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -298,7 +299,11 @@ func (p *pipeline) judge(ctx context.Context, t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	for _, v := range append(violations, leaks...) {
+	repeated, err := invariants.RepeatedEvents(ctx, p.env.ManagementClient)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, v := range slices.Concat(violations, leaks, repeated) {
 		t.Error(v)
 	}
 }

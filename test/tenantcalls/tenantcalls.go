@@ -18,7 +18,7 @@ type Call struct{ Verb, Resource string }
 // All are the calls that the manager makes.
 var All = []Call{
 	{"get", "/version"}, {"get", "/discovery"},
-	{"list", "nodes"}, {"watch", "nodes"}, {"get", "nodes"}, {"patch", "nodes"}, {"delete", "nodes"},
+	{"list", "nodes"}, {"watch", "nodes"}, {"get", "nodes"}, {"patch", "nodes"}, {"delete", "nodes"}, {"create", "events"},
 	{"list", "resourceslices"}, {"watch", "resourceslices"},
 	{"list", "secrets"}, {"create", "secrets"}, {"patch", "secrets"}, {"delete", "secrets"},
 	{"list", "pods"}, {"create", "pods/eviction"}, {"list", "poddisruptionbudgets"},

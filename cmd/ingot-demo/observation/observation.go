@@ -124,7 +124,7 @@ func (s Observation) StateLines() []string {
 	line := "no ingot-manager works: what is shown is what it stored last"
 	if at := s.Outage.Since; at != nil {
 		// The time and not the age: a line that changed with each second would be printed each second.
-		line = fmt.Sprintf("no ingot-manager works since %s: what is shown is what it stored last", at.UTC().Format(time.TimeOnly))
+		line = fmt.Sprintf("no ingot-manager works since %s: what is shown is what it stored last", at.UTC().Format(time.RFC3339))
 	}
 	return append([]string{line}, rollouts...)
 }

@@ -15,7 +15,7 @@ func TestTheViewSaysThatNoManagerWorks(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for _, outage := range []*leaderlease.Outage{{Since: &at}, {}} {
 		lines := Observation{Outage: outage}.StateLines()
-		if len(lines) != 1 || !strings.HasPrefix(lines[0], "no ingot-manager works") || strings.Contains(lines[0], "since 12:00:00") != (outage.Since != nil) {
+		if len(lines) != 1 || !strings.HasPrefix(lines[0], "no ingot-manager works") || strings.Contains(lines[0], "since 2026-11-20T12:00:00Z") != (outage.Since != nil) {
 			t.Errorf("%+v: %q", outage, lines)
 		}
 	}

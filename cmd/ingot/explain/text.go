@@ -93,7 +93,7 @@ func (e Explanation) advertisedLines() [][]string {
 func (e Explanation) absentLines() [][]string {
 	var out [][]string
 	for _, prefix := range e.Absent {
-		out = append(out, []string{prefix + "...", "any other resource"})
+		out = append(out, []string{prefix + "...", "any other resource of GPU software"})
 	}
 	for _, driver := range e.AbsentDrivers {
 		out = append(out, []string{driver, "devices in ResourceSlices"})

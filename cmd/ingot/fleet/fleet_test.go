@@ -220,6 +220,11 @@ func TestEveryReasonThatNeedsAPersonHasAStep(t *testing.T) {
 	if w := Diagnose(&ready, nil, nil, noon); w.Next != "" || !strings.Contains(w.Summary, "is Ready") {
 		t.Errorf("%+v", w)
 	}
+	unseen := machine("x", v1alpha1.MachineReady, 1, 0, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonWaitingForTenant, Message: "m"})
+	unseen.Status.WaitingFor = "the API server of TenantCluster research/x"
+	if w := Diagnose(&unseen, nil, nil, noon); !strings.Contains(w.Summary, "was Ready when it was last seen") || !strings.Contains(w.Summary, "waits for the API server of TenantCluster research/x") || !strings.Contains(w.Next, "kubectl describe tenantcluster") {
+		t.Errorf("%+v", w)
+	}
 	fresh := v1alpha1.Machine{}
 	if w := Diagnose(&fresh, nil, nil, noon); !strings.Contains(w.Next, "ingot-manager") {
 		t.Errorf("%+v", w)

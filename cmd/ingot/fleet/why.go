@@ -107,6 +107,8 @@ func (d Diagnosis) summary(now time.Time) string {
 	switch {
 	case m.Phase == "":
 		return name + " is new: no controller has looked at it yet"
+	case m.Ready && m.Reason == v1alpha1.ReasonWaitingForTenant:
+		return fmt.Sprintf("%s was Ready when it was last seen, for %s, and waits for %s", name, timeSince(m.Since, now), m.WaitingFor)
 	case m.Ready:
 		return fmt.Sprintf("%s is Ready, for %s", name, timeSince(m.Since, now))
 	}
@@ -123,7 +125,7 @@ func (d Diagnosis) nextStep() string {
 		return "is ingot-manager running? kubectl get pods -n ingot-system"
 	}
 	if d.Machine.Ready {
-		return cmp.Or(d.hostStep(), d.keptStep())
+		return cmp.Or(d.hostStep(), d.reasonStep(d.Machine.Reason), d.keptStep())
 	}
 	if hint := d.checkHint(); hint != "" {
 		return hint

@@ -67,7 +67,7 @@ func newNode(files offline.Files, opts options) (*node, error) {
 	}
 	n.in = inputs.DocumentInput(n.plan)
 	n.in.Machine = cloudinit.MachineInput{Name: machine.Name, Namespace: machine.Namespace, UID: string(machine.ClaimUID()), Revision: name, Attempt: max(machine.Status.Attempt, 1)}
-	n.in.Node = cloudinit.NodeInput{Labels: documents.NodeLabels(inputs.NodeType, string(machine.ClaimUID()), name), Taints: documents.NodeTaints(inputs.NodeType)}
+	n.in.Node = cloudinit.NodeInput{Labels: documents.NodeLabels(inputs.NodeType, host, string(machine.ClaimUID()), name), Taints: documents.NodeTaints(inputs.NodeType)}
 	n.in.Join = n.joinInput(files, machine)
 	n.in.Secrets = n.placeholderSecrets()
 	if len(machine.Spec.Properties) > 0 {

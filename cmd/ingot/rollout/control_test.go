@@ -103,7 +103,7 @@ func (s *site) setPhase(phase v1alpha1.RolloutPhase) {
 func TestStatusTellsWhyARolloutStoppedAndWhatToDo(t *testing.T) {
 	s := newSite(t)
 	status, out, stderr := s.run("status", s.name)
-	for _, want := range []string{"Stopped, 0 of 4 done, 0 under way, 1 failed", "stopped by research/training-1: ValidationTimedOut", "ingot rollout undo " + s.name, "the canary failed"} {
+	for _, want := range []string{"changed by rollout.test at 20", "Stopped, 0 of 4 done, 0 under way, 1 failed", "stopped by research/training-1: ValidationTimedOut", "ingot rollout undo " + s.name, "the canary failed"} {
 		if status != cli.ExitOK || !strings.Contains(out, want) {
 			t.Errorf("status %d, %s: %q is missing in\n%s", status, stderr, want, out)
 		}

@@ -106,7 +106,7 @@ func (s session) showHolders(ctx context.Context, rollouts []v1alpha1.Rollout) e
 	if s.json {
 		return s.printJSON(out)
 	}
-	if _, err := fmt.Fprint(s.out, rolloutText(&out[0].Rollout, heldNow(out[0].Holders))); err != nil {
+	if _, err := fmt.Fprint(s.out, rolloutText(&out[0].Rollout, s.readChange(ctx, &out[0].Rollout), heldNow(out[0].Holders))); err != nil {
 		return err
 	}
 	if len(out[0].Holders) == 0 {

@@ -37,7 +37,8 @@ func showStatus(ctx context.Context, s session, args []string) error {
 	case len(all) == 0:
 		return s.printResult("%s", noRollouts)
 	case name != "":
-		_, err := fmt.Fprint(s.out, rolloutText(&all[len(all)-1], nil))
+		r := &all[len(all)-1]
+		_, err := fmt.Fprint(s.out, rolloutText(r, s.readChange(ctx, r), nil))
 		return err
 	}
 	table := [][]string{{"NODETYPE", "ROLLOUT", "PHASE", "DONE", "UNDER WAY", "FAILED", "STOPPED BY", "WAITS FOR"}}
@@ -121,14 +122,15 @@ func countUnderWay(r *v1alpha1.Rollout) int32 {
 	return r.Status.Targets.InProgress
 }
 
-// rolloutText returns the state and the history of one rollout. now are the devices that claims hold; nil: the claims were not read.
-func rolloutText(r *v1alpha1.Rollout, now map[useKey]int) string {
+// rolloutText returns the state and the history of one rollout. changed says who changed its NodeType; now are the devices that claims hold; nil: the claims were not read.
+func rolloutText(r *v1alpha1.Rollout, changed string, now map[useKey]int) string {
 	var b strings.Builder
 	n := r.Status.Targets
 	fmt.Fprintf(&b, "%s: %s, %d of %d done, %d under way, %d failed\n", r.Name, r.Status.Phase, n.Done, n.Total, countUnderWay(r), n.Failed)
 	if ready := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
 		fmt.Fprintf(&b, "  state      %s\n", ready.Message)
 	}
+	fmt.Fprintf(&b, "  changed by %s\n", changed)
 	fmt.Fprintf(&b, "  from       %s\n  to         %s\n", r.Spec.From, r.Spec.To)
 	if r.Spec.From == r.Spec.To {
 		fmt.Fprintf(&b, "  rendering  %s, was %s\n", r.Spec.ToRendering, r.Spec.FromRendering)
@@ -150,7 +152,7 @@ func rolloutText(r *v1alpha1.Rollout, now map[useKey]int) string {
 		fmt.Fprintf(&b, "  next       ingot why MACHINE; then ingot rollout undo %s, or ingot rollout resume %s\n", r.Spec.NodeTypeRef.Name, r.Spec.NodeTypeRef.Name)
 	}
 	for _, e := range r.Status.History {
-		fmt.Fprintf(&b, "  %s  %s\n", e.At.UTC().Format(time.DateTime), e.Message)
+		fmt.Fprintf(&b, "  %s  %s\n", e.At.UTC().Format(time.RFC3339), e.Message)
 	}
 	return b.String()
 }
@@ -193,7 +195,7 @@ func (k kept) history() []keptRevision {
 				continue
 			}
 			pair := v1alpha1.RenderedRevision{Revision: r.Name, Rendering: k.renderings[j].Name}
-			line := keptRevision{pair.Revision, pair.Rendering, r.Spec.Image.Name, k.renderings[j].CreationTimestamp.UTC().Format(time.DateTime), nil}
+			line := keptRevision{pair.Revision, pair.Rendering, r.Spec.Image.Name, k.renderings[j].CreationTimestamp.UTC().Format(time.RFC3339), nil}
 			for _, mark := range []struct {
 				name string
 				is   bool
@@ -205,7 +207,7 @@ func (k kept) history() []keptRevision {
 			lines = append(lines, line)
 		}
 		if len(lines) == count {
-			lines = append(lines, keptRevision{Revision: r.Name, Image: r.Spec.Image.Name, Created: r.CreationTimestamp.UTC().Format(time.DateTime)})
+			lines = append(lines, keptRevision{Revision: r.Name, Image: r.Spec.Image.Name, Created: r.CreationTimestamp.UTC().Format(time.RFC3339)})
 		}
 	}
 	return lines

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
 // checkDaemonSets finds DaemonSets that the gate would keep off a new node.
@@ -55,7 +57,8 @@ const (
 )
 
 func canTolerate(tolerations []corev1.Toleration, gate string) bool {
-	taint := corev1.Taint{Key: gate, Effect: corev1.TaintEffectNoSchedule}
+	// Only the operator Exists tolerates every value.
+	taint := corev1.Taint{Key: gate, Value: "AnyOf" + v1alpha1.NewGateValue, Effect: corev1.TaintEffectNoSchedule}
 	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(klog.Background(), &taint, false) })
 }
 

@@ -22,7 +22,7 @@ func TestTheRightsOfAProbeAreAskedForWhereANodeTypeHasOne(t *testing.T) {
 	}
 	probed := strings.Replace(string(sample), without, without+"probe: {kind: NvidiaSMI, image: cuda}, ", 1)
 	_, _, stderr := ingot(append(common, "-f", write(t, "plain.yaml", string(sample)))...)
-	if strings.Contains(stderr, "in namespace default") {
+	if strings.Contains(stderr, "pods in namespace default") {
 		t.Errorf("rights are asked for that nobody needs:\n%s", stderr)
 	}
 	common = append(common, "-f", write(t, "probed.yaml", probed))

@@ -51,6 +51,7 @@ var rights = []right{
 	{"", "secrets", []string{"create", "list", "patch", "delete"}, tokenNamespace, "give a joining node its bootstrap token, and take it back", "", false},
 	{"", "services", []string{"get"}, tokenNamespace, "tell nodes the cluster's DNS (or set spec.clusterDNS of the TenantCluster)", "kube-dns", true},
 	{"", "configmaps", []string{"get"}, tokenNamespace, "tell nodes the DNS of a cluster with its own domain or a node-local cache", "kubelet-config", true},
+	{"", "events", []string{"create"}, metav1.NamespaceDefault, "say on a Node why its gate is there", "", true},
 }
 
 // servingRights are those that it needs besides where it approves the serving certificates of kubelets.

@@ -51,7 +51,7 @@ func (n Node) Render(how *kubelet.Join, secrets cloudinit.Secrets) (cloudinit.Do
 		Kind: spec.Image.UserData, OS: n.Image.Spec.OS.ID, KernelArguments: n.Image.Spec.KernelArguments,
 		SSHKeys: spec.SSHKeys, Plan: n.Plan, Network: spec.Network, Join: how, Secrets: secrets, Properties: n.properties(),
 		Machine:    cloudinit.MachineInput{Name: n.Machine.Name, Namespace: n.Machine.Namespace, UID: string(n.Machine.ClaimUID()), Revision: n.Revision.Name, Attempt: n.Machine.Status.Attempt},
-		Node:       cloudinit.NodeInput{Labels: NodeLabels(n.NodeType, string(n.Machine.ClaimUID()), n.Revision.Name), Taints: NodeTaints(n.NodeType), ProviderID: n.Machine.Status.ProviderID},
+		Node:       cloudinit.NodeInput{Labels: NodeLabels(n.NodeType, n.Host, string(n.Machine.ClaimUID()), n.Revision.Name), Taints: NodeTaints(n.NodeType), ProviderID: n.Machine.Status.ProviderID},
 		Gate:       n.NodeType.Spec.Gate.Key(),
 		Kubelet:    cloudinit.KubeletInput{Version: n.Image.Spec.Software.Kubelet, Members: v1alpha1.KubeletMembers(spec.Kubelet)},
 		Containerd: containerd.NodeOf(n.Image.Spec.Software, spec.GPU, spec.Containerd),

@@ -1,9 +1,11 @@
 package documents_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -18,20 +20,26 @@ func TestANodeHasIngotsLabelsAndTheLabelsAndTaintsOfItsNodeType(t *testing.T) {
 	}}
 	bare := &v1alpha1.NodeType{ObjectMeta: metav1.ObjectMeta{Name: "h100"}}
 	known := map[string]string{v1alpha1.LabelNodeType: "h100", v1alpha1.LabelMachineUID: "uid", v1alpha1.LabelRevision: "h100-4be1"}
-	if diff := cmp.Diff(known, documents.NodeLabels(bare, "uid", "h100-4be1")); diff != "" {
+	if diff := cmp.Diff(known, documents.NodeLabels(bare, nil, "uid", "h100-4be1")); diff != "" {
 		t.Error(diff)
 	}
 	if got := documents.NodeTaints(bare); got != nil {
 		t.Errorf("taints %v", got)
 	}
-	known[v1alpha1.LabelZone], known["team"] = "hall-1", "research"
-	if diff := cmp.Diff(known, documents.NodeLabels(full, "uid", "h100-4be1")); diff != "" {
+	host := &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Name: "server-04", Labels: map[string]string{"rack": "r7"}}}
+	known[v1alpha1.LabelZone], known["team"], known["ingot.dev/host"], known["ingot.dev/rack"] = "hall-1", "research", "server-04", "r7"
+	if diff := cmp.Diff(known, documents.NodeLabels(full, host, "uid", "h100-4be1")); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]corev1.Taint{taint}, documents.NodeTaints(full)); diff != "" {
 		t.Error(diff)
 	}
-	documents.NodeLabels(full, "uid", "h100-4be1")["team"] = "other"
+	documents.NodeLabels(full, host, "uid", "h100-4be1")["team"] = "other"
+	for name, want := range map[string]int{strings.Repeat("x", 63): 4, strings.Repeat("x", 64): 3} {
+		if got := documents.NodeLabels(bare, &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Name: name}}, "uid", "h100-4be1"); len(got) != want {
+			t.Errorf("a host's name of %d letters: %v", len(name), got)
+		}
+	}
 	if full.Spec.Node.Labels["team"] != "research" {
 		t.Error("the NodeType's labels are not a copy")
 	}

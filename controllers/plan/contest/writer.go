@@ -15,6 +15,15 @@ const ownManager = "ingot-manager"
 // field does not exist any more, because such a field has no manager, and when Ingot wrote it since. The path is as in fieldsV1, such as f:spec and
 // f:taints.
 func LastWriter(fields []metav1.ManagedFieldsEntry, path ...string) string {
+	last := LastWrite(fields, path...)
+	if last == nil || last.Manager == ownManager {
+		return ""
+	}
+	return input.Line(last.Manager, maxWriter)
+}
+
+// LastWrite returns the entry of whoever wrote a field of an object last; nil: the managed fields do not tell.
+func LastWrite(fields []metav1.ManagedFieldsEntry, path ...string) *metav1.ManagedFieldsEntry {
 	var last *metav1.ManagedFieldsEntry
 	for i := range fields {
 		e := &fields[i]
@@ -22,10 +31,7 @@ func LastWriter(fields []metav1.ManagedFieldsEntry, path ...string) string {
 			last = e
 		}
 	}
-	if last == nil || last.Manager == ownManager {
-		return ""
-	}
-	return input.Line(last.Manager, maxWriter)
+	return last
 }
 
 // hasField reports whether the entry has the field.

@@ -282,8 +282,9 @@ func (p *planner) enterJoining() {
 func (p *planner) enterValidating() {
 	switch s := p.Machine.Status; {
 	case s.Phase == v1alpha1.MachineReady:
-		reason, message := p.verdictProblem()
-		p.addEvent(true, reason, message)
+		if reason, message := p.verdictProblem(); !p.isPublishedByValidation(reason) {
+			p.addEvent(true, reason, message)
+		}
 	case p.hasPowerOffRecord():
 		p.addEvent(false, v1alpha1.ReasonChecksWaiting, "spec.powerOff is cleared: host "+p.hostName()+" is being powered on")
 		p.confirmPowerOff()

@@ -161,6 +161,15 @@ func (s scope) verdictProblem() (reason, message string) {
 	return v1alpha1.ReasonSettling, "every check passes; the gate is lifted when that lasted for validation.settle"
 }
 
+// isPublishedByValidation reports whether the validation controller publishes an event of that reason, about the same Machine, with its verdict.
+func (s scope) isPublishedByValidation(reason string) bool {
+	if reason == v1alpha1.ReasonNodeRebooted {
+		return true
+	}
+	c := meta.FindStatusCondition(s.Machine.Status.Conditions, v1alpha1.ConditionValidated)
+	return s.hasVerdictOfNode() && c != nil && c.Status == metav1.ConditionFalse && c.Reason == reason
+}
+
 // decidingCheck describes the first check that decides the verdict, in a few words: nvidia.com/gpu: 7 of 8.
 func (s scope) decidingCheck() string {
 	if v := s.Machine.Status.Verdict; v != nil && s.hasNodeOfThisAttempt() && v.NodeUID == s.Node.UID {

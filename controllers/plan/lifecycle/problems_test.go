@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
@@ -44,4 +45,33 @@ func TestAPhaseOfANewerVersionIsShownAndWaitedOn(t *testing.T) {
 			t.Errorf("deleted %t: %+v, %+v", isDeleted, d.Action, ready)
 		}
 	}
+}
+
+// TestWhatTheValidationPublishesIsNotPublishedAgain: both controllers see the same change at the same time, and an event each about one Machine would say it twice.
+func TestWhatTheValidationPublishesIsNotPublishedAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Facts)
+		events int
+	}{
+		"a check fails":                     {func(f *Facts) { rejudge(f, metav1.ConditionFalse, v1alpha1.ReasonChecksFailed) }, 0},
+		"its driver is not served any more": {func(f *Facts) { rejudge(f, metav1.ConditionFalse, v1alpha1.ReasonDRANotServed) }, 0},
+		"the node booted again":             {func(f *Facts) { f.Node.BootID = "another" }, 0},
+		"nobody can judge it":               {func(f *Facts) { rejudge(f, metav1.ConditionUnknown, v1alpha1.ReasonRenderingUnreadable) }, 1},
+		"its Node is gone":                  {func(f *Facts) { f.Node = Node{} }, 1},
+	} {
+		w := readyWorld(t, 0)
+		f, _, _ := w.facts(w.machines[0])
+		c.change(&f)
+		if d := Plan(f); d.Status.Phase != v1alpha1.MachineValidating || len(d.Events) != c.events {
+			t.Errorf("%s: phase %s, events %v", name, d.Status.Phase, d.Events)
+		}
+	}
+}
+
+// rejudge has the validation controller write another verdict.
+func rejudge(f *Facts, status metav1.ConditionStatus, reason string) {
+	v := *f.Machine.Status.Verdict
+	v.Admitted, v.Result = false, v1alpha1.CheckFail
+	f.Machine.Status.Verdict = &v
+	meta.SetStatusCondition(&f.Machine.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionValidated, Status: status, Reason: reason, Message: "as the verdict says"})
 }

@@ -150,8 +150,11 @@ func (p *planner) setUpToDate() {
 func (p *planner) reportReadiness(before v1alpha1.MachineStatus) {
 	s := &p.d.Status
 	if s.Phase == v1alpha1.MachineReady && p.reason == "" {
-		s.WaitingFor = ""
-		p.setCondition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady, "the node is as promised and admits pods")
+		reason, message := v1alpha1.ReasonReady, "the node is as promised and admits pods"
+		if s.WaitingFor = ""; !p.Tenant.Reachable {
+			reason, s.WaitingFor, message = v1alpha1.ReasonWaitingForTenant, "the API server of "+tenantName(p.Facts), p.lastSeenMessage()
+		}
+		p.setCondition(v1alpha1.ConditionReady, metav1.ConditionTrue, reason, message)
 		return
 	}
 	if p.reason == "" {
@@ -162,9 +165,19 @@ func (p *planner) reportReadiness(before v1alpha1.MachineStatus) {
 	}
 	p.setCondition(v1alpha1.ConditionReady, metav1.ConditionFalse, p.reason, p.message)
 	ready := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady)
-	if isWarning[p.reason] && (ready == nil || ready.Reason != p.reason) && len(p.d.Events) == 0 {
+	if isWarning[p.reason] && !p.isPublishedByValidation(p.reason) && (ready == nil || ready.Reason != p.reason) && len(p.d.Events) == 0 {
 		p.addEvent(true, p.reason, p.message)
 	}
+}
+
+// lastSeenMessage says that the node was Ready when its tenant's API server answered last. It repeats no error of a request, because another one would be
+// another write of every Machine of the tenant.
+func (p *planner) lastSeenMessage() string {
+	why := "it does not exist"
+	if p.Tenant.Found {
+		why = p.Tenant.Reason + ": its condition Ready says more"
+	}
+	return "the node was as promised when it was last seen, and runs on: " + tenantName(p.Facts) + " cannot be used: " + why
 }
 
 // newerShapeInterval is how often a Machine of a newer version is looked at.

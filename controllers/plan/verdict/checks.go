@@ -14,6 +14,7 @@ import (
 	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/nodeidentity"
+	"github.com/ingot-dev/ingot/presentation"
 )
 
 // The names of checks. The checks of resources are called resource/<name>, foreign/<name> and allocatable/<name>. See PrefixSlices and
@@ -32,6 +33,8 @@ const (
 	PrefixResource    = "resource/"
 	PrefixForeign     = "foreign/"
 	PrefixAllocatable = "allocatable/"
+	// CheckUnjudged lists what the node advertises beside that. It always passes.
+	CheckUnjudged = "other/resources"
 )
 
 // checkFunc makes the checks of one kind. It returns none if there is nothing to compare.
@@ -39,7 +42,7 @@ type checkFunc func(Input) []v1alpha1.Check
 
 // checkFuncs are ordered by importance: the identity of the node, whether its object is current, the software that it runs, the
 // resources that it advertises. The first check with the worst result becomes the message of the condition.
-var checkFuncs = []checkFunc{checkProviderID, checkSystemUUID, checkReady, checkBoot, checkKernel, checkKubelet, checkLabels, checkLabelRules, checkGPUModes, checkContainerd, checkExactResources, checkCPU, checkMemory, checkEphemeralStorage, checkAllocatable, checkSlices, checkDeviceClasses, checkForeignResources, checkAbsentDrivers, checkProbe}
+var checkFuncs = []checkFunc{checkProviderID, checkSystemUUID, checkReady, checkBoot, checkKernel, checkKubelet, checkLabels, checkLabelRules, checkGPUModes, checkContainerd, checkExactResources, checkCPU, checkMemory, checkEphemeralStorage, checkAllocatable, checkSlices, checkDeviceClasses, checkForeignResources, checkAbsentDrivers, listUnjudgedResources, checkProbe}
 
 // checkProbe comes last: a probe is only made when every other check passes.
 func checkProbe(in Input) []v1alpha1.Check { return in.ProbeChecks }
@@ -290,13 +293,36 @@ func capacityCheck(node *corev1.Node, name corev1.ResourceName, expected string,
 	return newCheck(PrefixResource+string(name), expected, observed, !quantity.IsZero() && fits(quantity), hint)
 }
 
+// isForeign reports whether a resource of that name must be absent: it was not promised, and GPU software advertises it. What other plugins advertise under a
+// vendor's name, such as NVIDIA's network operator, is no part of the verdict.
+func isForeign(e v1alpha1.NodeExpectation, name corev1.ResourceName) bool {
+	return e.IsForeign(name) && presentation.IsAdvertisedByGPUSoftware(name)
+}
+
+// listUnjudgedResources returns a check that lists the extended resources that were not promised and are not foreign.
+func listUnjudgedResources(in Input) []v1alpha1.Check {
+	var listed []string
+	for _, name := range slices.Sorted(maps.Keys(in.Node.Status.Capacity)) {
+		domain, _, isExtended := strings.Cut(string(name), "/")
+		isPromised := slices.ContainsFunc(in.Expectation.Resources, func(r v1alpha1.ExpectedResource) bool { return r.Name == name })
+		quantity := in.Node.Status.Capacity[name]
+		if isExtended && !strings.HasSuffix(domain, "kubernetes.io") && !isPromised && !isForeign(in.Expectation, name) && !quantity.IsZero() {
+			listed = append(listed, string(name)+" "+quantity.String())
+		}
+	}
+	if len(listed) == 0 {
+		return nil
+	}
+	return single(v1alpha1.Check{Name: CheckUnjudged, Result: v1alpha1.CheckPass, Expected: "not promised, not judged", Observed: input.Line(strings.Join(listed, ", "), maxText)})
+}
+
 // checkForeignResources returns a check for each accelerator resource that is not expected. It passes if the quantity is 0,
 // because kubelet keeps the names of earlier plugins with 0 until the Node object is deleted.
 func checkForeignResources(in Input) []v1alpha1.Check {
 	names := map[corev1.ResourceName]bool{}
 	for _, list := range []corev1.ResourceList{in.Node.Status.Capacity, in.Node.Status.Allocatable} {
 		for name := range list {
-			if in.Expectation.IsForeign(name) {
+			if isForeign(in.Expectation, name) {
 				names[name] = true
 			}
 		}

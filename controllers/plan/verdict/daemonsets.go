@@ -88,7 +88,8 @@ func blockedDaemonSets(sets []appsv1.DaemonSet, node *corev1.Node, gate string) 
 	return out
 }
 
-// isTolerated reports whether one of the tolerations matches the gate, a taint without a value and with the effect NoSchedule.
+// isTolerated reports whether one of the tolerations matches the gate, a taint with the effect NoSchedule. Its value changes, so a toleration must have the
+// operator Exists.
 func isTolerated(tolerations []corev1.Toleration, gate string) bool {
 	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool {
 		switch {
@@ -96,8 +97,6 @@ func isTolerated(tolerations []corev1.Toleration, gate string) bool {
 			return false
 		case t.Operator == corev1.TolerationOpExists:
 			return t.Key == "" || t.Key == gate
-		case t.Operator == "" || t.Operator == corev1.TolerationOpEqual:
-			return t.Key == gate && t.Value == ""
 		default:
 			return false
 		}
@@ -112,8 +111,8 @@ func addGateHint(in Input, all []v1alpha1.Check) {
 	if len(blocked) == 0 || i < 0 || !HasGate(in.Node, in.Gate) {
 		return
 	}
-	all[i].Hint = fmt.Sprintf("DaemonSets that fit this node and do not tolerate the gate %s, so that they cannot run: %s: add the toleration to those that the node needs",
-		in.Gate, joinNames(blocked))
+	all[i].Hint = fmt.Sprintf("DaemonSets that fit this node and do not tolerate the gate %s, so that they cannot run: %s: add the toleration {key: %s, operator: Exists, effect: NoSchedule} to those that the node needs",
+		in.Gate, joinNames(blocked), in.Gate)
 }
 
 // needsPod reports whether a check may not pass because a pod does not run. A driver that publishes anything does run.

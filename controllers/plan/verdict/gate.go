@@ -191,7 +191,7 @@ func (d *gateDecider) condition(g GateAction) (status metav1.ConditionStatus, re
 }
 
 func (d *gateDecider) problemReason() string {
-	c := d.decidingCheck()
+	c := decidingCheck(*d.verdict)
 	switch {
 	case isUnserved(d.input, c):
 		return v1alpha1.ReasonDRANotServed
@@ -207,9 +207,9 @@ func (d *gateDecider) problemReason() string {
 }
 
 // decidingCheck returns the first check that has the result of the verdict.
-func (d *gateDecider) decidingCheck() v1alpha1.Check {
-	for _, c := range d.verdict.Checks {
-		if c.Result == d.verdict.Result {
+func decidingCheck(v v1alpha1.Verdict) v1alpha1.Check {
+	for _, c := range v.Checks {
+		if c.Result == v.Result {
 			return c
 		}
 	}
@@ -217,7 +217,7 @@ func (d *gateDecider) decidingCheck() v1alpha1.Check {
 }
 
 func (d *gateDecider) problemText() string {
-	c := d.decidingCheck()
+	c := decidingCheck(*d.verdict)
 	observed := c.Observed
 	if observed == "" {
 		observed = "nothing"
@@ -262,29 +262,24 @@ func (d *gateDecider) resultInterval() time.Duration {
 	return failInterval
 }
 
-// events returns an event if the node is admitted, if its gate was missed, if it has rebooted, if it begins to fail, or if it is no
-// longer admitted. A result that lasts causes no further event.
+// events returns an event if the node's gate was missed, if it has rebooted, if it begins to fail, or if it is no longer admitted. A result that lasts causes
+// no further event. That a node is admitted is published by the machine controller, as Ready.
 func (d *gateDecider) events(out Decision) []event.Event {
 	p := d.input.Previous
 	var events []event.Event
-	add := func(warning bool) {
-		events = append(events, event.New(warning, out.Reason, "Validate", out.Message))
-	}
+	add := func() { events = append(events, event.Warning(out.Reason, "Validate", out.Message)) }
 	switch {
 	case out.Verdict.Admitted:
-		if !d.isStillAdmitted() {
-			add(false)
-		}
 	case d.isContested():
 		if out.Gate == PlaceGate {
-			add(true)
+			add()
 		}
 	case out.Reason == v1alpha1.ReasonGateMissed, out.Reason == v1alpha1.ReasonNodeRebooted:
-		add(true)
+		add()
 	case out.Verdict.Result == v1alpha1.CheckFail && (!d.isSameSubject || p.Result != v1alpha1.CheckFail):
-		add(true)
+		add()
 	case d.isSameSubject && p.Admitted && !d.isPassing():
-		add(true)
+		add()
 	}
 	return events
 }

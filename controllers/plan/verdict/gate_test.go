@@ -78,7 +78,7 @@ func TestTheConditionAndItsWords(t *testing.T) {
 	}
 }
 
-func TestAPodToleratesTheGateAsTheSchedulerSeesIt(t *testing.T) {
+func TestAPodToleratesTheGateWhateverItsValueIs(t *testing.T) {
 	for _, c := range []struct {
 		toleration corev1.Toleration
 		want       bool
@@ -88,8 +88,9 @@ func TestAPodToleratesTheGateAsTheSchedulerSeesIt(t *testing.T) {
 		{corev1.Toleration{Key: gateKey, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}, true},
 		{corev1.Toleration{Key: gateKey, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}, false},
 		{corev1.Toleration{Key: "other", Operator: corev1.TolerationOpExists}, false},
-		{corev1.Toleration{Key: gateKey}, true},
-		{corev1.Toleration{Key: gateKey, Operator: corev1.TolerationOpEqual}, true},
+		{corev1.Toleration{Key: gateKey}, false},
+		{corev1.Toleration{Key: gateKey, Operator: corev1.TolerationOpEqual}, false},
+		{corev1.Toleration{Key: gateKey, Operator: corev1.TolerationOpEqual, Value: v1alpha1.NewGateValue}, false},
 		{corev1.Toleration{Key: gateKey, Operator: corev1.TolerationOpEqual, Value: "x"}, false},
 		{corev1.Toleration{Key: "other", Operator: corev1.TolerationOpEqual}, false},
 		{corev1.Toleration{Key: gateKey, Operator: "Lt"}, false},

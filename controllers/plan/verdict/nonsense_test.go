@@ -200,7 +200,7 @@ func TestAVerdictHasSixteenForeignResourcesAtMost(t *testing.T) {
 	for _, c := range []struct{ resources, checks int }{{15, 15}, {16, 16}, {17, 16}, {100, 16}} {
 		in := perfectInput()
 		for i := range c.resources {
-			in.Node.Status.Capacity[corev1.ResourceName(fmt.Sprintf("nvidia.com/a%03d", i))] = resource.MustParse("0")
+			in.Node.Status.Capacity[corev1.ResourceName(fmt.Sprintf("nvidia.com/mig-a%03d", i))] = resource.MustParse("0")
 		}
 		n := 0
 		for _, check := range Judge(in).Verdict.Checks {

@@ -100,6 +100,8 @@ type Decision struct {
 	Gate GateAction
 	// Cordon is carried out with Gate, in one request.
 	Cordon CordonAction
+	// GateReason is what the Node says about its gate, in the same request; nil: that stays.
+	GateReason *GateReason
 	// PlacedGate is written to the Machine's status with the verdict.
 	PlacedGate *v1alpha1.GateStatus
 	// Status, Reason and Message are those of the condition Validated.
@@ -129,6 +131,7 @@ func Judge(in Input) Decision {
 	v.Admitted = d.isAdmitted(out.Gate)
 	out.Verdict = v
 	out.Status, out.Reason, out.Message = d.condition(out.Gate)
+	out.GateReason = d.gateReason(out)
 	out.RequeueAfter = d.requeueAfter(out.Gate)
 	out.Events = d.events(out)
 	return out

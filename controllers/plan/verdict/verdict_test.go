@@ -147,15 +147,40 @@ func TestAResidueIsReported(t *testing.T) {
 	}
 }
 
+func TestWhatOtherPluginsAdvertiseIsListedAndNotJudged(t *testing.T) {
+	in := perfectInput()
+	for name, quantity := range map[corev1.ResourceName]string{
+		"nvidia.com/hostdev": "8", "nvidia.com/sriov_rdma_rail0": "16", "amd.com/nic": "2", "rdma/hca_shared": "63", "nvidia.com/idle": "0", "node.kubernetes.io/x": "1", "hugepages-2Mi": "1Gi",
+	} {
+		in.Node.Status.Capacity[name], in.Node.Status.Allocatable[name] = resource.MustParse(quantity), resource.MustParse(quantity)
+	}
+	d := Judge(in)
+	c := find(t, d, CheckUnjudged)
+	if want := "amd.com/nic 2, nvidia.com/hostdev 8, nvidia.com/sriov_rdma_rail0 16, rdma/hca_shared 63"; c.Observed != want || c.Result != v1alpha1.CheckPass || d.Verdict.Result != v1alpha1.CheckPass {
+		t.Errorf("%s, listed %q (%s), want %q", d.Verdict.Result, c.Observed, c.Result, want)
+	}
+	in.Expectation.Resources = append(in.Expectation.Resources, v1alpha1.ExpectedResource{Name: "nvidia.com/hostdev", Quantity: resource.MustParse("4"), Waits: true})
+	d = Judge(in)
+	if c := find(t, d, "resource/nvidia.com/hostdev"); c.Result != v1alpha1.CheckFail || strings.Contains(find(t, d, CheckUnjudged).Observed, "hostdev") {
+		t.Errorf("one that is promised is not judged: %+v", c)
+	}
+	for i := range 1000 {
+		in.Node.Status.Capacity[corev1.ResourceName(fmt.Sprintf("nvidia.com/port-%03d", i))] = resource.MustParse("1")
+	}
+	if c := find(t, Judge(in), CheckUnjudged); len(c.Observed) > maxText {
+		t.Errorf("%d bytes are listed", len(c.Observed))
+	}
+}
+
 func TestWhatATenantPutsOnANodeDoesNotSwellTheVerdict(t *testing.T) {
 	in := perfectInput()
 	for i := range 500 {
-		in.Node.Status.Capacity[corev1.ResourceName(fmt.Sprintf("nvidia.com/a%03d", i))] = resource.MustParse("0")
+		in.Node.Status.Capacity[corev1.ResourceName(fmt.Sprintf("nvidia.com/mig-a%03d", i))] = resource.MustParse("0")
 	}
-	in.Node.Status.Capacity["nvidia.com/zebra"] = resource.MustParse("1")
+	in.Node.Status.Capacity["nvidia.com/mig-zebra"] = resource.MustParse("1")
 	in.Node.Spec.ProviderID = strings.Repeat("x", 1<<20)
 	d := Judge(in)
-	if c := find(t, d, "foreign/nvidia.com/zebra"); c.Result != v1alpha1.CheckFail {
+	if c := find(t, d, "foreign/nvidia.com/mig-zebra"); c.Result != v1alpha1.CheckFail {
 		t.Errorf("what fails was left out: %+v", c)
 	}
 	if text := fmt.Sprint(d); len(text) > 16<<10 {
@@ -182,7 +207,7 @@ func TestTheGate(t *testing.T) {
 		{"the first passing verdict settles behind the gate", func(*Input) {}, KeepGate, false, "Settling", ""},
 		{"a passing verdict that has not settled keeps the gate", func(in *Input) { in.Previous = previous("Pass", 29*time.Second, false) }, KeepGate, false, "Settling", ""},
 		{"a settled verdict lifts the gate and is not admitted before it was seen off", func(in *Input) { in.Previous = previous("Pass", 30*time.Second, false) }, LiftGate, false, "Settling", ""},
-		{"the gate seen off after a settled verdict admits", func(in *Input) { in.Previous = previous("Pass", minute, false); ungate(in) }, KeepGate, true, "Validated", "Validated"},
+		{"the gate seen off after a settled verdict admits", func(in *Input) { in.Previous = previous("Pass", minute, false); ungate(in) }, KeepGate, true, "Validated", ""},
 		{"an admitted node stays admitted, silently", func(in *Input) { in.Previous = previous("Pass", minute, true); ungate(in) }, KeepGate, true, "Validated", ""},
 		{"a longer settle time does not gate an admitted node", func(in *Input) { in.Previous = previous("Pass", minute, true); in.Settle = time.Hour; ungate(in) }, KeepGate, true, "Validated", ""},
 		{"a node first seen without the gate is gated", ungate, PlaceGate, false, "GateMissed", "GateMissed!"},
@@ -251,7 +276,7 @@ func TestTheGate(t *testing.T) {
 			in.OnFailure = v1alpha1.OnFailureObserve
 			in.Previous = previous("Pass", minute, false)
 			ungate(in)
-		}, KeepGate, true, "Validated", "Validated"},
+		}, KeepGate, true, "Validated", ""},
 		{"a settle time of nothing lifts only after the verdict was written", func(in *Input) { in.Settle = 0 }, KeepGate, false, "Settling", ""},
 	}
 	for _, tt := range tests {
@@ -358,8 +383,8 @@ func TestAWaitingVerdictNamesTheDaemonSetsThatTheGateKeepsOff(t *testing.T) {
 		}),
 	}
 	hint := find(t, Judge(in), "resource/nvidia.com/gpu").Hint
-	want := "DaemonSets that fit this node and do not tolerate the gate " + gateKey + ", so that they cannot run: gpu/blocked, gpu/wrong-effect: " +
-		"add the toleration to those that the node needs"
+	want := "DaemonSets that fit this node and do not tolerate the gate " + gateKey + ", so that they cannot run: gpu/blocked, gpu/tolerates-by-value, gpu/wrong-effect: " +
+		"add the toleration {key: " + gateKey + ", operator: Exists, effect: NoSchedule} to those that the node needs"
 	if hint != want {
 		t.Errorf("hint %q, expected %q", hint, want)
 	}
