@@ -26,6 +26,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+	"github.com/ingot-dev/ingot/test/loopback"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
@@ -41,7 +42,7 @@ type hand struct {
 // byHand returns a controller that can reach the shared cluster.
 func (r *rig) byHand() *hand {
 	r.t.Helper()
-	tenants := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Log: logr.Discard()})
+	tenants := tenantaccess.New(tenantaccess.Options{PrivateNetworks: loopback.Networks(), Scheme: server.Scheme, Log: logr.Discard()})
 	ctx := r.t.Context()
 	go func() { _ = tenants.Start(ctx) }()
 	cluster := types.NamespacedName{Namespace: r.namespace, Name: "shared"}

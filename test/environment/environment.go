@@ -186,6 +186,7 @@ func (e *Environment) StartManager(ctx context.Context, speed float64) error {
 	}
 	s := settings.Default()
 	s.Namespace = managerNamespace
+	s.Tenants.PrivateNetworks = loopback.Networks()
 	s.Health.Address, s.Metrics.Address = "127.0.0.1:0", "0"
 	s.Log.Format = "text"
 	// The NodeProvider of the servers names the boot service, and takes precedence over this URL.
