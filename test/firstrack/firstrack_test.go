@@ -75,7 +75,8 @@ func (s *site) write(path, content string) {
 func (s *site) install(c section) {
 	s.edit("config/manager/config.yaml", func(text string) string {
 		before, _, _ := strings.Cut(text, "\nboot:")
-		return before + "\n" + c.settings[0]
+		// The tenant's API server is in this process.
+		return before + "\n" + strings.Replace(c.settings[0], "10.40.0.0/16", router+"/32", 1)
 	})
 	s.edit("config/default/kustomization.yaml", func(text string) string {
 		text = strings.Replace(text, "components:\n", "components:\n- ../provisioning\n", 1)
