@@ -156,7 +156,7 @@ func TestWhatIsPutRightLeavesATraceAndIsProvedAgain(t *testing.T) {
 		{"the policy is gutted", func() {
 			policy := &admissionv1.ValidatingAdmissionPolicy{}
 			edit(policy, claims, func() { policy.Spec.Validations = policy.Spec.Validations[1:] })
-		}, []string{"ValidatingAdmissionPolicy ingot-claims-", "by the field manager kubectl-edit at ", "spec.validations has 2 entries and should have 3"}},
+		}, []string{"ValidatingAdmissionPolicy ingot-claims-", "by the field manager kubectl-edit at ", "spec.validations has 4 entries and should have 5"}},
 		{"the quota is raised", func() {
 			quota := &corev1.ResourceQuota{}
 			edit(quota, client.ObjectKey{Namespace: r.tenant, Name: "ingot-" + r.tenant}, func() {
