@@ -100,7 +100,9 @@ var failing = regexp.MustCompile(`testdata/fuzz/(\w+/\w+)`)
 
 // run runs the target. The error says how to repeat what was found.
 func (t target) run(ctx context.Context, out io.Writer, each time.Duration) error {
-	c := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", each.String(), t.importPath)
+	c := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", each.String(),
+		// An input is made smaller for a minute otherwise, in which nothing else is tried.
+		"-fuzzminimizetime", "1s", t.importPath)
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 	text, err := c.CombinedOutput()
 	if err == nil || ctx.Err() != nil {
