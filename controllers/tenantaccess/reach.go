@@ -36,8 +36,8 @@ func parsePrefixes(texts ...string) []netip.Prefix {
 	return out
 }
 
-// mayReach tells whether a tenant's kubeconfig may lead to an address: it is public, or the operator allows its network.
-func mayReach(address netip.Addr, allowed []netip.Prefix) bool {
+// canReach tells whether a tenant's kubeconfig may lead to an address: it is public, or the operator allows its network.
+func canReach(address netip.Addr, allowed []netip.Prefix) bool {
 	// An address with a zone is in no prefix.
 	address = address.Unmap().WithZone("")
 	if translated.Contains(address) {
@@ -64,12 +64,12 @@ func newDialer(server string, allowed []netip.Prefix, proxyOf func(*http.Request
 	}
 	if proxy != nil {
 		// What is dialled is the operator's proxy, and the proxy decides what a name leads to.
-		if address, err := netip.ParseAddr(target.Hostname()); err != nil || mayReach(address, allowed) {
+		if address, err := netip.ParseAddr(target.Hostname()); err != nil || canReach(address, allowed) {
 			return dialer, nil
 		}
 	}
 	dialer.Control = func(_, address string, _ syscall.RawConn) error {
-		if parsed, err := netip.ParseAddrPort(address); err != nil || proxy != nil || !mayReach(parsed.Addr(), allowed) {
+		if parsed, err := netip.ParseAddrPort(address); err != nil || proxy != nil || !canReach(parsed.Addr(), allowed) {
 			return errNotAllowed
 		}
 		return nil
@@ -92,11 +92,13 @@ func (e *unreachedError) Error() string {
 		"kubeconfig; its address must be public or in tenants.privateNetworks of the manager's configuration; the manager's log says what failed", e.server)
 }
 
-// Unwrap returns the cause, which is for decisions and for the manager's log.
-func (e *unreachedError) Unwrap() error { return e.cause }
-
-// Is tells whether the error counts as target.
-func (e *unreachedError) Is(target error) bool { return e.isLate && target == errNoResponse }
+// Unwrap returns the cause, which is for decisions and for the manager's log. What was ended by a deadline is also errNoResponse.
+func (e *unreachedError) Unwrap() []error {
+	if e.isLate {
+		return []error{errNoResponse, e.cause}
+	}
+	return []error{e.cause}
+}
 
 func isUnreached(err error) bool {
 	var unreached *unreachedError
