@@ -140,9 +140,9 @@ test: $(BIN)/gotestsum programs ## Run what every change must pass, where someth
 	$(call run_tests,-timeout 30m)
 
 .PHONY: test-deep
-test-deep: $(BIN)/gotestsum programs boot boot-arm64 node-image ironic-agent ironic-29 ## Run every test that there is, for hours: all crash points, every way to boot, both Ironics, the ledger of costs; then the mutants.
+test-deep: $(BIN)/gotestsum programs boot boot-arm64 node-image ironic-agent ironic-29 ## Run every test that there is, for hours: all crash points, every way to boot, both Ironics; then the fuzz targets, the ledger of costs and the mutants.
 	$(call run_tests,-timeout 5h)
-	@$(if $(ARGS),,$(MAKE) --no-print-directory costs && go run ./test/mutants)
+	@$(if $(ARGS),,go run ./test/fuzz && $(MAKE) --no-print-directory costs && go run ./test/mutants)
 test-deep: export INGOT_DEEP = all
 test-deep: export INGOT_REQUIRE = all
 
@@ -154,6 +154,10 @@ e2e: programs boot node-image ## Install a virtual server with real firmware by 
 unit: $(BIN)/gotestsum ## Run the tests of packages that start no control plane, where something has changed: the suite for every save.
 	@$(BIN)/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary=output -- -vet=off -short \
 		$$($(LIST) | grep -v ' .*/test/\(management\|cluster\)' | cut -d' ' -f1)
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for 20 seconds, one after the other; say how to repeat what is found. ARGS="-time 5m ./imagebuilder/qcow2" narrows it.
+	@go run ./test/fuzz $(ARGS)
 
 .PHONY: mutants
 mutants: ## Change the pure packages in one place at a time, for 45 minutes; print what no test notices. ARGS="-budget 10m ./controllers/plan/host" narrows it.

@@ -22,6 +22,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+	"github.com/ingot-dev/ingot/test/loopback"
 	"github.com/ingot-dev/ingot/test/management"
 	"github.com/ingot-dev/ingot/test/tenantcalls"
 )
@@ -55,7 +56,7 @@ func (r *rig) start(kubeconfig []byte) (stop func()) {
 	r.t.Helper()
 	var calls tenantcalls.Recorder
 	r.t.Cleanup(func() { calls.Check(r.t) })
-	tenants := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Log: logr.Discard(), WrapTransport: calls.Wrap})
+	tenants := tenantaccess.New(tenantaccess.Options{PrivateNetworks: loopback.Networks(), Scheme: server.Scheme, Log: logr.Discard(), WrapTransport: calls.Wrap})
 	stop = server.Run(r.t, func(mgr ctrl.Manager) error {
 		if err := mgr.Add(tenants); err != nil {
 			return err

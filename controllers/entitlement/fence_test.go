@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -45,6 +46,19 @@ func firstOf(classes ...string) resourcev1.ResourceClaimSpec {
 
 func tolerates(t resourcev1.DeviceToleration) func(*resourcev1.ExactDeviceRequest) {
 	return func(r *resourcev1.ExactDeviceRequest) { r.Tolerations = []resourcev1.DeviceToleration{t} }
+}
+
+// part asks for a part of a device.
+func part(r *resourcev1.ExactDeviceRequest) {
+	r.Capacity = &resourcev1.CapacityRequirements{Requests: map[resourcev1.QualifiedName]resource.Quantity{"memory": resource.MustParse("1Gi")}}
+}
+
+// tells adds parameters for a driver to a claim.
+func tells(driver, parameters string, claim resourcev1.ResourceClaimSpec) resourcev1.ResourceClaimSpec {
+	claim.Devices.Config = append(claim.Devices.Config, resourcev1.DeviceClaimConfiguration{DeviceConfiguration: resourcev1.DeviceConfiguration{
+		Opaque: &resourcev1.OpaqueDeviceConfiguration{Driver: driver, Parameters: apiruntime.RawExtension{Raw: []byte(parameters)}},
+	}})
+	return claim
 }
 
 func count(n int64) func(*resourcev1.ExactDeviceRequest) {
@@ -91,6 +105,7 @@ func TestTheSharedClusterRefusesWhatATenantIsNotEntitledTo(t *testing.T) {
 	}
 	const gate = v1alpha1.DefaultGateTaintKey
 	noClass, noGate, noResource := "claims of tenant "+r.tenant+" may name only these DeviceClasses, also in firstAvailable: "+mine, "may not tolerate the gate", "may ask only for these of the resources"
+	const noParameters = "may give drivers only these parameters, with no members but apiVersion, kind, sharing and iommu: gpu.nvidia.com GpuConfig ("
 	all := resourcev1.DeviceAllocationModeAll
 	// A policy is enforced some moments after it was created.
 	management.Eventually(t, "the policies are at work", func() bool {
@@ -127,6 +142,17 @@ func TestTheSharedClusterRefusesWhatATenantIsNotEntitledTo(t *testing.T) {
 		{"a device toleration of the gate in an alternative", requests(resourcev1.DeviceRequest{Name: "r", FirstAvailable: []resourcev1.DeviceSubRequest{{
 			Name: "s", DeviceClassName: mine, Tolerations: []resourcev1.DeviceToleration{{Key: gate, Operator: resourcev1.DeviceTolerationOpExists}},
 		}}}), noGate},
+		{"the time slices of its own GPU", tells("gpu.nvidia.com", `{"apiVersion":"resource.nvidia.com/v1beta1","kind":"GpuConfig","sharing":{"strategy":"TimeSlicing"}}`, exactly(mine)), ""},
+		{"parameters of a kind of device that no class has", tells("gpu.nvidia.com", `{"apiVersion":"resource.nvidia.com/v1beta1","kind":"VfioDeviceConfig"}`, exactly(mine)), noParameters},
+		{"the channel of a ComputeDomain", tells("compute-domain.nvidia.com", `{"apiVersion":"resource.nvidia.com/v1beta1","kind":"ComputeDomainChannelConfig","domainID":"a"}`, exactly(mine)), noParameters},
+		{"the parameters of the class to another driver", tells("gpu.example.com", `{"kind":"GpuConfig"}`, exactly(mine)), noParameters},
+		{"parameters of no kind", tells("gpu.nvidia.com", `{"sharing":{}}`, exactly(mine)), noParameters},
+		{"a kind that is no text", tells("gpu.nvidia.com", `{"kind":1}`, exactly(mine)), "denied request"},
+		{"a second kind that a driver reads", tells("gpu.nvidia.com", `{"kind":"GpuConfig","Kind":"ComputeDomainChannelConfig"}`, exactly(mine)), noParameters},
+		{"a second kind with the sign of Kelvin", tells("gpu.nvidia.com", "{\"kind\":\"GpuConfig\",\"\u212aind\":\"ComputeDomainChannelConfig\"}", exactly(mine)), noParameters},
+		{"the second of two parameters", tells("gpu.example.com", `{"kind":"Any"}`, tells("gpu.nvidia.com", `{"kind":"GpuConfig"}`, exactly(mine))), noParameters},
+		{"parameters for a part of a device", tells("gpu.nvidia.com", `{"kind":"GpuConfig"}`, exactly(mine, part)), "may give drivers no parameters for devices of which they ask a part"},
+		{"a part of a device", exactly(mine, part), ""},
 
 		{"a pod without devices", pod(), ""},
 		{"a pod with cpu and memory", pod(asks("cpu", 1)), ""},

@@ -10,12 +10,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+	"github.com/ingot-dev/ingot/test/loopback"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
 // TestSteadyLooksShareTheirLists reaches the cluster as the controller does, each time by another Access.
 func TestSteadyLooksShareTheirLists(t *testing.T) {
-	tenants := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Log: logr.Discard()})
+	tenants := tenantaccess.New(tenantaccess.Options{PrivateNetworks: loopback.Networks(), Scheme: server.Scheme, Log: logr.Discard()})
 	server.Run(t, func(mgr ctrl.Manager) error { return mgr.Add(tenants) })
 	key := types.NamespacedName{Namespace: "default", Name: "shared"}
 	if err := tenants.Set(t.Context(), key, server.Cluster.Kubeconfig()); err != nil {

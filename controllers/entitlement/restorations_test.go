@@ -26,6 +26,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+	"github.com/ingot-dev/ingot/test/loopback"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
@@ -41,7 +42,7 @@ type hand struct {
 // byHand returns a controller that can reach the shared cluster.
 func (r *rig) byHand() *hand {
 	r.t.Helper()
-	tenants := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Log: logr.Discard()})
+	tenants := tenantaccess.New(tenantaccess.Options{PrivateNetworks: loopback.Networks(), Scheme: server.Scheme, Log: logr.Discard()})
 	ctx := r.t.Context()
 	go func() { _ = tenants.Start(ctx) }()
 	cluster := types.NamespacedName{Namespace: r.namespace, Name: "shared"}
@@ -155,7 +156,7 @@ func TestWhatIsPutRightLeavesATraceAndIsProvedAgain(t *testing.T) {
 		{"the policy is gutted", func() {
 			policy := &admissionv1.ValidatingAdmissionPolicy{}
 			edit(policy, claims, func() { policy.Spec.Validations = policy.Spec.Validations[1:] })
-		}, []string{"ValidatingAdmissionPolicy ingot-claims-", "by the field manager kubectl-edit at ", "spec.validations has 2 entries and should have 3"}},
+		}, []string{"ValidatingAdmissionPolicy ingot-claims-", "by the field manager kubectl-edit at ", "spec.validations has 4 entries and should have 5"}},
 		{"the quota is raised", func() {
 			quota := &corev1.ResourceQuota{}
 			edit(quota, client.ObjectKey{Namespace: r.tenant, Name: "ingot-" + r.tenant}, func() {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+	"github.com/ingot-dev/ingot/test/loopback"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
@@ -369,7 +370,7 @@ func TestAClusterThatIsGoneForEverKeepsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock := testingclock.NewFakePassiveClock(cluster.DeletionTimestamp.Add(releaseTime))
-	reconciler := &Reconciler{Client: server.Client, Tenants: tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Log: logr.Discard()}), Recorder: events.NewFakeRecorder(10), Clock: clock}
+	reconciler := &Reconciler{Client: server.Client, Tenants: tenantaccess.New(tenantaccess.Options{PrivateNetworks: loopback.Networks(), Scheme: server.Scheme, Log: logr.Discard()}), Recorder: events.NewFakeRecorder(10), Clock: clock}
 	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(r.read("legal"))}
 	if _, err := reconciler.Reconcile(t.Context(), request); err != nil {
 		t.Fatal(err)

@@ -36,6 +36,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/spec"
+	"github.com/ingot-dev/ingot/test/loopback"
 	"github.com/ingot-dev/ingot/test/management"
 	"github.com/ingot-dev/ingot/test/tenantcalls"
 )
@@ -216,7 +217,7 @@ func (r *rig) start() {
 	if r.tenantWrap != nil {
 		wrap = func(next http.RoundTripper) http.RoundTripper { return calls.Wrap(r.tenantWrap(next)) }
 	}
-	tenants := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Log: logr.Discard(), QPS: 200, Burst: 400, WrapTransport: wrap, ProbeInterval: r.tenantProbes})
+	tenants := tenantaccess.New(tenantaccess.Options{PrivateNetworks: loopback.Networks(), Scheme: server.Scheme, Log: logr.Discard(), QPS: 200, Burst: 400, WrapTransport: wrap, ProbeInterval: r.tenantProbes})
 	if err := mgr.Add(tenants); err != nil {
 		t.Fatal(err)
 	}

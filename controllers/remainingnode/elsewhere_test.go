@@ -18,6 +18,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+	"github.com/ingot-dev/ingot/test/loopback"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
@@ -40,7 +41,7 @@ func TestAnotherClusterSaysNothingOfANodeThatRemained(t *testing.T) {
 		})
 	}
 	server.Create(t, record)
-	tenants := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Log: logr.Discard()})
+	tenants := tenantaccess.New(tenantaccess.Options{PrivateNetworks: loopback.Networks(), Scheme: server.Scheme, Log: logr.Discard()})
 	server.Run(t, func(mgr ctrl.Manager) error { return mgr.Add(tenants) })
 	if err := tenants.Set(t.Context(), tenant, server.Cluster.Kubeconfig()); err != nil {
 		t.Fatal(err)

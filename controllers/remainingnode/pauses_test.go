@@ -20,6 +20,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+	"github.com/ingot-dev/ingot/test/loopback"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
@@ -47,7 +48,7 @@ func TestATenantThatKeepsItsNodeIsAskedEverMoreSeldom(t *testing.T) {
 				KubeconfigSecretRef: v1alpha1.LocalReference{Name: "admin"}, Join: v1alpha1.JoinSpec{TLSBootstrap: &v1alpha1.EndpointJoin{}},
 			}})
 			var deletions atomic.Int32
-			tenants := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Log: logr.Discard(), WrapTransport: func(next http.RoundTripper) http.RoundTripper {
+			tenants := tenantaccess.New(tenantaccess.Options{PrivateNetworks: loopback.Networks(), Scheme: server.Scheme, Log: logr.Discard(), WrapTransport: func(next http.RoundTripper) http.RoundTripper {
 				return roundTripper(func(q *http.Request) (*http.Response, error) {
 					if q.Method != http.MethodDelete {
 						return next.RoundTrip(q)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+	"github.com/ingot-dev/ingot/test/loopback"
 	"github.com/ingot-dev/ingot/test/management"
 	"github.com/ingot-dev/ingot/test/tenantcalls"
 )
@@ -67,7 +68,7 @@ func TestANodeThatRemainedIsDeletedWhenItsTenantIsBack(t *testing.T) {
 
 	var calls tenantcalls.Recorder
 	t.Cleanup(func() { calls.Check(t) })
-	tenants := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Log: logr.Discard(), WrapTransport: calls.Wrap})
+	tenants := tenantaccess.New(tenantaccess.Options{PrivateNetworks: loopback.Networks(), Scheme: server.Scheme, Log: logr.Discard(), WrapTransport: calls.Wrap})
 	server.Run(t, func(mgr ctrl.Manager) error {
 		if err := mgr.Add(tenants); err != nil {
 			return err
@@ -137,7 +138,7 @@ func TestAFailingEntryDoesNotHoldUpTheOthers(t *testing.T) {
 		record.Spec.RemainingNodes = append(record.Spec.RemainingNodes, v1alpha1.ReleasedNode{Tenant: tenant.String(), Name: name, MachineUID: types.UID("uid-" + name), Since: metav1.NowMicro()})
 	}
 	server.Create(t, record)
-	tenants := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Log: logr.Discard()})
+	tenants := tenantaccess.New(tenantaccess.Options{PrivateNetworks: loopback.Networks(), Scheme: server.Scheme, Log: logr.Discard()})
 	if err := tenants.Set(t.Context(), tenant, server.Cluster.Kubeconfig()); err != nil {
 		t.Fatal(err)
 	}

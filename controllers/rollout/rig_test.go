@@ -31,6 +31,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/test/loopback"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
@@ -39,7 +40,7 @@ var server *management.Server
 func TestMain(m *testing.M) { os.Exit(management.Main(m, &server)) }
 
 // tenants are the clients of the TenantClusters. The tests of shared clusters give them kubeconfigs.
-var tenants = tenantaccess.New(tenantaccess.Options{Log: logr.Discard(), Scheme: clientgoscheme.Scheme})
+var tenants = tenantaccess.New(tenantaccess.Options{PrivateNetworks: loopback.Networks(), Log: logr.Discard(), Scheme: clientgoscheme.Scheme})
 
 // manage runs a manager with the controllers of NodeProviders, NodeTypes, NodePools and Rollouts until the test ends.
 func manage(t *testing.T) {

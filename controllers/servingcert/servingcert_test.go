@@ -27,6 +27,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+	"github.com/ingot-dev/ingot/test/loopback"
 	"github.com/ingot-dev/ingot/test/management"
 	"github.com/ingot-dev/ingot/test/tenantcalls"
 )
@@ -55,7 +56,7 @@ func newRig(t *testing.T) *rig {
 // start runs the controller with a kubeconfig of the tenant.
 func (r *rig) start(t *testing.T, kubeconfig []byte) {
 	t.Helper()
-	r.tenants = tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Log: logr.Discard(), WrapTransport: r.calls.Wrap})
+	r.tenants = tenantaccess.New(tenantaccess.Options{PrivateNetworks: loopback.Networks(), Scheme: server.Scheme, Log: logr.Discard(), WrapTransport: r.calls.Wrap})
 	server.Run(t, func(mgr ctrl.Manager) error {
 		c := &Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Tenants: r.tenants, Recorder: mgr.GetEventRecorder(name), Clock: clock.RealClock{}}
 		if err := mgr.Add(r.tenants); err != nil {

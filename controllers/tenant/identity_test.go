@@ -15,6 +15,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+	"github.com/ingot-dev/ingot/test/loopback"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
@@ -95,7 +96,7 @@ func TestAWrongKubeconfigIsCorrectedUnderMachinesThatHaveNotJoined(t *testing.T)
 // TestATenantWhoseClusterMayNotBeReadSaysWhichRightItNeeds uses a user with all other rights, and does what the message says.
 func TestATenantWhoseClusterMayNotBeReadSaysWhichRightItNeeds(t *testing.T) {
 	kubeconfig, user := server.LimitedKubeconfig(t)
-	_, key := runWith(t, tenantaccess.Options{ProbeInterval: time.Second}, v1alpha1.JoinSpec{TLSBootstrap: &v1alpha1.EndpointJoin{}}, kubeconfig)
+	_, key := runWith(t, tenantaccess.Options{PrivateNetworks: loopback.Networks(), ProbeInterval: time.Second}, v1alpha1.JoinSpec{TLSBootstrap: &v1alpha1.EndpointJoin{}}, kubeconfig)
 	tenant := awaitReady(t, key, v1alpha1.ReasonClusterUnknown, "kubectl create role ingot-identity -n kube-system --verb=get --resource=namespaces")
 	awaitReady(t, key, v1alpha1.ReasonClusterUnknown, "let the kubeconfig's user get the Service kube-system/kube-dns and the ConfigMap kube-system/kubelet-config")
 	if !meta.IsStatusConditionTrue(tenant.Status.Conditions, v1alpha1.ConditionReady) || tenant.Status.ClusterUID != "" {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+	"github.com/ingot-dev/ingot/test/loopback"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) { os.Exit(management.Main(m, &server)) }
 // run starts the controller and makes a TenantCluster named research, with its Secret unless kubeconfig is nil.
 func run(t *testing.T, join v1alpha1.JoinSpec, kubeconfig []byte) (*tenantaccess.Registry, types.NamespacedName) {
 	t.Helper()
-	return runWith(t, tenantaccess.Options{}, join, kubeconfig)
+	return runWith(t, tenantaccess.Options{PrivateNetworks: loopback.Networks()}, join, kubeconfig)
 }
 
 // runWith is run with a registry of other limits.
@@ -126,7 +127,7 @@ func TestATenantThatIsTooLargeSaysWhatIsTooLargeAndWhatToDo(t *testing.T) {
 		server.Create(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("of-a-large-cluster-%d", i), Labels: labels}})
 	}
 	// There is room for the TenantClusters of other tests, which may be there still: the budget of one is what is exceeded.
-	_, key := runWith(t, tenantaccess.Options{Memory: 512 << 10, TotalMemory: 64 << 20}, v1alpha1.JoinSpec{TLSBootstrap: &v1alpha1.EndpointJoin{}}, server.Cluster.Kubeconfig())
+	_, key := runWith(t, tenantaccess.Options{PrivateNetworks: loopback.Networks(), Memory: 512 << 10, TotalMemory: 64 << 20}, v1alpha1.JoinSpec{TLSBootstrap: &v1alpha1.EndpointJoin{}}, server.Cluster.Kubeconfig())
 	tenant := awaitReady(t, key, v1alpha1.ReasonTenantTooLarge, "tried again after 1m0s")
 	ready := meta.FindStatusCondition(tenant.Status.Conditions, v1alpha1.ConditionReady)
 	for _, says := range []string{"Nodes", "of memory", "its budget is 0.5 MiB (tenants.memory", "reduce what the cluster has of it, or raise tenants.memory"} {

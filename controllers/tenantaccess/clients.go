@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -45,8 +46,9 @@ type clientSet struct {
 	log       logr.Logger
 	config    *rest.Config
 	transport *http.Transport
-	// wire is the transport, or what wraps it.
+	// wire hides the transport's errors, or wraps what does. causes limits the log of them.
 	wire      http.RoundTripper
+	causes    rate.Sometimes
 	direct    client.Client
 	clientset *kubernetes.Clientset
 	prober    rest.Interface
@@ -96,6 +98,7 @@ func (r *Registry) newClientSet(key types.NamespacedName, config *rest.Config) (
 	s := &clientSet{
 		key: key, options: r.options, hub: &r.hub, log: r.options.Log.WithValues("TenantCluster", key.String()),
 		config: config, ctx: ctx, stop: stop, probeNow: make(chan struct{}, 1), expected: r.expected[key],
+		causes:   rate.Sometimes{First: 1, Interval: time.Minute},
 		requests: optional{kind: requestKind, wanted: r.wanted[optionalKey{key, requestKind.plural}]},
 		claims:   optional{kind: claimKind, wanted: r.wanted[optionalKey{key, claimKind.plural}]},
 	}
@@ -111,12 +114,12 @@ func (r *Registry) newClientSet(key types.NamespacedName, config *rest.Config) (
 // connect creates the clients. It sends no request to the tenant.
 func (s *clientSet) connect() error {
 	var err error
-	if s.transport, err = newTransport(s.config, s.options.Timeout); err != nil {
+	if s.transport, err = newTransport(s.config, s.options.PrivateNetworks, s.options.Timeout); err != nil {
 		return err
 	}
-	s.wire = s.transport
+	s.wire = s
 	if s.options.WrapTransport != nil {
-		s.wire = s.options.WrapTransport(s.transport)
+		s.wire = s.options.WrapTransport(s)
 	}
 	timeout := s.options.Timeout
 	if s.prober, err = newProber(s.config, s.wire, deadlines{
@@ -196,7 +199,7 @@ func (s *clientSet) checkUsable() error {
 		return s.failed
 	}
 	if !s.answered || s.nodes == nil {
-		return s.unreachableError(fmt.Errorf("%s has not answered yet", s.config.Host))
+		return s.unreachableError(&unreachedError{server: s.config.Host})
 	}
 	if err := s.checkIdentity(); err != nil {
 		return err
@@ -230,7 +233,7 @@ func classifyStream(key types.NamespacedName, path string, err error) *Error {
 		reason = v1alpha1.ReasonTenantUnauthorized
 		err = fmt.Errorf("%w: the kubeconfig's user must be allowed to get, list and watch it", err)
 	}
-	return &Error{Tenant: key, Reason: reason, Err: fmt.Errorf("watch %s: %w", path, err)}
+	return &Error{Tenant: key, Reason: reason, Err: describe("watch "+path, err)}
 }
 
 // isRead tells whether the tenant has answered and everything that is watched has been read. The caller must hold mu.

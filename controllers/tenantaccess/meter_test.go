@@ -39,6 +39,44 @@ func TestAnEmptyObjectWeighsMoreThanItsText(t *testing.T) {
 	}
 }
 
+// countElements returns how many elements the arrays of a decoded value have.
+func countElements(value any) (count int) {
+	switch v := value.(type) {
+	case []any:
+		count += len(v)
+		for _, part := range v {
+			count += countElements(part)
+		}
+	case map[string]any:
+		for _, part := range v {
+			count += countElements(part)
+		}
+	}
+	return count
+}
+
+// FuzzMeter: a text weighs the same in whatever pieces it arrives, never less than its bytes, and each element of an array has its cost.
+func FuzzMeter(f *testing.F) {
+	f.Add([]byte(`{"items":[{"metadata":{"managedFields":[{"fieldsV1":{"f:a":{}}}]}},{},null],"a\\u0062":[1,"]"]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		whole, bytewise := &meter{}, &meter{}
+		whole.add(text, false)
+		for _, c := range text {
+			bytewise.add([]byte{c}, false)
+		}
+		if whole.weight != bytewise.weight || whole.depth != bytewise.depth || whole.weight < int64(len(text)) {
+			t.Errorf("%q weighs %d, and byte by byte %d", text, whole.weight, bytewise.weight)
+		}
+		var value any
+		if json.Unmarshal(text, &value) != nil || strings.Contains(string(text), fieldsKey) {
+			return
+		}
+		if n := int64(countElements(value)); whole.depth != 0 || whole.weight < n*objectCost {
+			t.Errorf("%q with %d elements weighs %d, depth %d", text, n, whole.weight, whole.depth)
+		}
+	})
+}
+
 func TestManagedFieldsWeighTheirText(t *testing.T) {
 	inner := strings.Repeat(`{"f:x":{},`, 100) + `"f:y":{},"f:z":[null]` + strings.Repeat("}", 100)
 	fields := weigh(`{"metadata":{"managedFields":[{"fieldsV1":`+inner+`,"manager":"a"}]}}`, false)

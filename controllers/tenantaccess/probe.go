@@ -104,11 +104,14 @@ func (s *clientSet) probe(parts *sync.WaitGroup) time.Duration {
 }
 
 func (s *clientSet) readVersion() (string, error) {
-	raw, err := s.prober.Get().AbsPath("/version").Do(s.ctx).Raw()
-	if err != nil {
-		return "", err
+	result := s.prober.Get().AbsPath("/version").Do(s.ctx)
+	raw, _ := result.Raw()
+	var answered string
+	err := result.Error()
+	if err == nil {
+		answered, err = ParseVersion(raw)
 	}
-	return ParseVersion(raw)
+	return answered, s.checkAnswer(err)
 }
 
 // maxVersion is the limit of a version, which is written into the status of objects.
@@ -165,7 +168,7 @@ func (s *clientSet) reportProblem(path string, err error) {
 	}
 	s.mu.Lock()
 	s.failures = max(s.failures, failuresToLose)
-	if pause := s.countStall(); pause > 0 {
+	if pause := s.countStall(); pause > 0 && !isUnreached(err) {
 		err = fmt.Errorf("%w; it answers probes, and %d calls after them have stalled: the cluster is not used meanwhile, and is tried again after %s", err, s.stalls.times, pause)
 	}
 	s.failed = classify(s.key, "ask "+s.config.Host+" for "+path, err)

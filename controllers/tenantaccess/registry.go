@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -35,6 +36,8 @@ type Options struct {
 	Now func() time.Time
 	// Log is the logger. No credentials are logged.
 	Log logr.Logger
+	// PrivateNetworks are those with addresses that are not public to which kubeconfigs may lead; default: none.
+	PrivateNetworks []netip.Prefix
 	// Timeout is the time limit of one request; default 10 s.
 	Timeout time.Duration
 	// QPS and Burst limit the direct calls to one tenant; default 50 and 100.
@@ -253,10 +256,10 @@ func (e *Error) Unwrap() error { return e.Err }
 // classify returns the error for a request to the tenant that failed.
 func classify(tenant types.NamespacedName, doing string, err error) *Error {
 	reason := v1alpha1.ReasonTenantUnreachable
-	if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
+	if !isUnreached(err) && (apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err)) {
 		reason = v1alpha1.ReasonTenantUnauthorized
 	}
-	return &Error{Tenant: tenant, Reason: reason, Err: fmt.Errorf("%s: %w", doing, err)}
+	return &Error{Tenant: tenant, Reason: reason, Err: describe(doing, err)}
 }
 
 // IsAnswer tells whether err is an answer of an API server, and not a failure to get one.

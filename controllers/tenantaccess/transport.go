@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,15 +41,19 @@ var errRedirected = errors.New("the server redirects to another address, which i
 var errNoResponse = errors.New("the server accepted the request and did not answer in time")
 
 // newTransport returns the transport of one tenant. No connection is shared with another tenant.
-func newTransport(config *rest.Config, timeout time.Duration) (*http.Transport, error) {
+func newTransport(config *rest.Config, allowed []netip.Prefix, timeout time.Duration) (*http.Transport, error) {
 	tlsConfig, err := rest.TLSConfigFor(config)
 	if err != nil {
 		return nil, invalid("its certificates: %w", err)
 	}
+	dialer, err := newDialer(config.Host, allowed, http.ProxyFromEnvironment, timeout)
+	if err != nil {
+		return nil, err
+	}
 	return &http.Transport{
 		// The operator controls the environment, but not the proxy-url of a kubeconfig.
 		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         (&net.Dialer{Timeout: timeout, KeepAlive: 30 * time.Second}).DialContext,
+		DialContext:         dialer.DialContext,
 		TLSClientConfig:     tlsConfig,
 		TLSHandshakeTimeout: timeout,
 		IdleConnTimeout:     90 * time.Second,
@@ -112,7 +116,7 @@ func (d *deadlines) RoundTrip(request *http.Request) (*http.Response, error) {
 	timer.Stop()
 	// One of the two deadlines has passed, and the caller's context has not ended.
 	if err != nil && ctx.Err() != nil && request.Context().Err() == nil {
-		err = fmt.Errorf("%w (%s)", errNoResponse, d.responseTimeout)
+		err = lateError(err, d.responseTimeout)
 	}
 	if err == nil {
 		err = restrict(response)
@@ -150,7 +154,8 @@ func (d *deadlines) report(request *http.Request, err error) {
 }
 
 // restrict refuses a response that is not JSON, because its size once it is decoded is not known: two bytes of a protobuf list become
-// a kilobyte. It closes the body of a response that it refuses. A refusal may be a text.
+// a kilobyte. It closes the body of a response that it refuses. A refusal may be a text, of
+// which only the status counts: it may be one of any server.
 //
 // It also removes Retry-After. Without that: a tenant answers each request with 429 and an hour, and client-go waits ten times that
 // long, with a worker of the controller. Reconciles have their own back-off.
@@ -161,7 +166,8 @@ func restrict(response *http.Response) error {
 	case err == nil && mediaType == runtime.ContentTypeJSON, response.StatusCode == http.StatusNoContent:
 		return nil
 	case response.StatusCode >= http.StatusBadRequest:
-		response.Header.Set("Content-Type", "text/plain")
+		// client-go would quote a text in its error.
+		response.Header.Set("Content-Type", runtime.ContentTypeJSON)
 		return nil
 	}
 	return errors.Join(errNotJSON, response.Body.Close())

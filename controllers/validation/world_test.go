@@ -35,6 +35,7 @@ import (
 	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/spec"
 	"github.com/ingot-dev/ingot/test/cluster"
+	"github.com/ingot-dev/ingot/test/loopback"
 	"github.com/ingot-dev/ingot/test/require"
 	"github.com/ingot-dev/ingot/test/tenantcalls"
 )
@@ -80,7 +81,7 @@ func start(t *testing.T) *world {
 	apply(t, w.c, "../../config/samples/tenant/*.yaml")
 	var calls tenantcalls.Recorder
 	t.Cleanup(func() { calls.Check(t) })
-	registry := tenantaccess.New(tenantaccess.Options{Scheme: scheme, WrapTransport: calls.Wrap})
+	registry := tenantaccess.New(tenantaccess.Options{PrivateNetworks: loopback.Networks(), Scheme: scheme, WrapTransport: calls.Wrap})
 	running, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- registry.Start(running) }()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // ErrNoSpace means that the tree does not fit.
@@ -99,8 +100,8 @@ func numberNodes(root *Node) (*Node, int64, error) {
 func countLinks(dir *Node) error {
 	names := make(map[string]bool, len(dir.Entries))
 	for _, e := range dir.Entries {
-		if e.Name == "" || e.Name == "." || e.Name == ".." || len(e.Name) > 255 || names[e.Name] {
-			return fmt.Errorf("entry %q: names have 1 to 255 bytes and are unique", e.Name)
+		if e.Name == "" || e.Name == "." || e.Name == ".." || len(e.Name) > 255 || names[e.Name] || strings.ContainsAny(e.Name, "/\x00") {
+			return fmt.Errorf("entry %q: names have 1 to 255 bytes, without a slash and the byte 0, and are unique", e.Name)
 		}
 		names[e.Name] = true
 		if e.Node.fileType() != ModeDir {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 	"unicode/utf16"
+	"unicode/utf8"
 )
 
 const (
@@ -51,6 +52,9 @@ func assignShortNames(entries []*Node, path string) error {
 func checkName(name string) error {
 	if name == "" || len(utf16.Encode([]rune(name))) > 255 {
 		return fmt.Errorf("a name has 1 to 255 characters")
+	}
+	if !utf8.ValidString(name) {
+		return fmt.Errorf("FAT has names in Unicode, and this one is no UTF-8")
 	}
 	if i := strings.IndexFunc(name, func(r rune) bool { return r < 0x20 || strings.ContainsRune(`"*/:<>?\|`, r) }); i >= 0 {
 		return fmt.Errorf("FAT allows no %q in a name", name[i])

@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 )
 
 // loaderPackages have the boot loader as Debian signs it, by architecture. It boots with Secure Boot and without.
@@ -39,10 +40,46 @@ func KeyPath(index int, armored bool) string {
 // SourcesLine returns the line of sources.list(5) with the key at the path.
 func (r Repository) SourcesLine(key string) string {
 	options := "signed-by=" + key
-	if r.IsSnapshot {
+	if r.Snapshot != nil {
 		options += " check-valid-until=no"
 	}
 	return strings.Join(append([]string{"deb", "[" + options + "]", r.URL, r.Suite}, r.Components...), " ")
+}
+
+// SnapshotHook returns the commands that refuse a list of packages that was not valid at the time of the snapshot, before anything of it runs; empty: apt itself
+// refuses one that is not valid now. $1 is the new system.
+//
+// Without it: whoever stands between here and the snapshot gives an older list, signed and expired, and the image lacks its corrections.
+func (r Repository) SnapshotHook() string {
+	if r.Snapshot == nil {
+		return ""
+	}
+	list := `"$1"/var/lib/apt/lists/` + quote(listName(r.URL)+"_dists_"+listName(r.Suite))
+	return fmt.Sprintf(`f=%[1]s_InRelease; [ -e "$f" ] || f=%[1]s_Release
+field() { sed -n "s/^$1: *//p" "$f" | head -n 1; }
+made=$(field Date) until=$(field Valid-Until)
+[ -n "$made" ] && [ "$(date -d "$made" +%%s)" -le %[2]d ] && { [ -z "$until" ] || [ "$(date -d "$until" +%%s)" -ge %[2]d ]; } || {
+echo "E: "%[3]s": expected a list that was valid at %[4]s, the time of the snapshot; seen Date: $made, Valid-Until: $until. Correct snapshot in the recipe, or use another mirror" >&2; exit 1; }`,
+		list, r.Snapshot.Unix(), quote(r.URL+" "+r.Suite), r.Snapshot.UTC().Format(time.RFC3339))
+}
+
+// listName returns the name of a repository's files where apt keeps them.
+func listName(text string) string {
+	if _, after, found := strings.Cut(text, "://"); found {
+		text = strings.TrimRight(after, "/")
+	}
+	var out strings.Builder
+	for _, b := range []byte(text) {
+		switch {
+		case b == '/':
+			out.WriteByte('_')
+		case b <= ' ' || b >= 0x7f || strings.IndexByte("\\|{}[]<>\"^~_=!@#$%^&*", b) >= 0:
+			fmt.Fprintf(&out, "%%%02x", b)
+		default:
+			out.WriteByte(b)
+		}
+	}
+	return out.String()
 }
 
 // BootstrapInputs are the files that mmdebstrap needs.
@@ -67,6 +104,11 @@ func (r Recipe) BootstrapArguments(in BootstrapInputs) []string {
 	}
 	if in.Initramfs != "" {
 		args = append(args, "--essential-hook=tar-in "+quote(in.Initramfs)+" /")
+	}
+	for _, repository := range r.Debian.Repositories {
+		if hook := repository.SnapshotHook(); hook != "" {
+			args = append(args, "--extract-hook="+hook)
+		}
 	}
 	args = append(args, localPackageHooks(in.LocalPackages)...)
 	args = append(args, r.Debian.Repositories[0].Suite, in.Archive)

@@ -1,11 +1,14 @@
 package recipe_test
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/imagebuilder/recipe"
@@ -115,7 +118,7 @@ files:
 - {path: /etc/modprobe.d/x.conf, content: blacklist nouveau}
 `)
 	r.Debian.Packages, r.Debian.LocalPackages = []string{"cloud-init"}, []string{"it's.deb"}
-	r.Debian.Repositories = append(r.Debian.Repositories, recipe.Repository{URL: "http://snapshot.debian.org/x", Suite: "sid", IsSnapshot: true})
+	r.Debian.Repositories = append(r.Debian.Repositories, recipe.Repository{URL: "http://snapshot.debian.org/x", Suite: "sid", Snapshot: &time.Time{}})
 	args := r.BootstrapArguments(recipe.BootstrapInputs{Archive: "/o/root.tar", Keys: []string{"/k/0.gpg", "/k/1.asc"}, Initramfs: "/k/i.tar", LocalPackages: r.Debian.LocalPackages})
 	for _, want := range []string{
 		"--mode=unshare", "--architectures=amd64", "deb [signed-by=/k/0.gpg] http://deb.debian.org/debian bookworm main",
@@ -134,6 +137,39 @@ files:
 	}
 	if !r.Files[0].IsForInitramfs() || (recipe.File{Path: "/etc/hosts"}).IsForInitramfs() {
 		t.Error("the initial ramdisk is made with other files")
+	}
+}
+
+// TestAListThatWasNotValidAtTheTimeOfTheSnapshotIsRefused runs the commands as mmdebstrap does.
+func TestAListThatWasNotValidAtTheTimeOfTheSnapshotIsRefused(t *testing.T) {
+	at := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	r := recipe.Repository{URL: "http://snapshot.debian.org/archive/de_bian~x/20261101T000000Z/", Suite: "stable/updates", Snapshot: &at}
+	const name = "snapshot.debian.org_archive_de%5fbian%7ex_20261101T000000Z_dists_stable_updates"
+	for _, c := range []struct {
+		name, file, text string
+		isValid          bool
+	}{
+		{"of the day", "_InRelease", "Date: Sat, 31 Oct 2026 20:00:00 UTC\nValid-Until: Sat, 07 Nov 2026 20:00:00 UTC\n", true},
+		{"with a signature of its own", "_Release", "Date: Sat, 31 Oct 2026 20:00:00 UTC\nValid-Until: Sat, 07 Nov 2026 20:00:00 UTC\n", true},
+		{"without an end", "_InRelease", "Date: Sat, 31 Jan 2026 20:00:00 UTC\n", true},
+		{"expired before", "_InRelease", "Date: Sat, 24 Oct 2026 20:00:00 UTC\nValid-Until: Sat, 31 Oct 2026 20:00:00 UTC\n", false},
+		{"made after", "_InRelease", "Date: Sun, 01 Nov 2026 00:00:01 UTC\nValid-Until: Sat, 07 Nov 2026 20:00:00 UTC\n", false},
+		{"without a date", "_InRelease", "Valid-Until: Sat, 07 Nov 2026 20:00:00 UTC\n", false},
+		{"with a date that is none", "_InRelease", "Date: $(true)\n", false},
+		{"not there", "_Other", "Date: Sat, 31 Oct 2026 20:00:00 UTC\n", false},
+	} {
+		root := t.TempDir()
+		lists := filepath.Join(root, "var/lib/apt/lists")
+		if err := errors.Join(os.MkdirAll(lists, 0o700), os.WriteFile(filepath.Join(lists, name+c.file), []byte("-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\n"+c.text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command("sh", "-c", r.SnapshotHook(), "exec", root).CombinedOutput()
+		if (err == nil) != c.isValid || err != nil && !strings.Contains(string(out), "expected a list that was valid at 2026-11-01T00:00:00Z") {
+			t.Errorf("a list %s: %v, %s", c.name, err, out)
+		}
+	}
+	if hook := (recipe.Repository{URL: "http://deb.debian.org/debian", Suite: "sid"}).SnapshotHook(); hook != "" {
+		t.Errorf("apt itself judges a list of now: %s", hook)
 	}
 }
 

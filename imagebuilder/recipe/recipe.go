@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -41,7 +42,7 @@ type Debian struct {
 	LocalPackages []string `json:"localPackages,omitempty"`
 }
 
-// Repository is an apt repository. The one of a snapshot (snapshot.debian.org) always has the same packages.
+// Repository is an apt repository. That of a snapshot (snapshot.debian.org) always has the same packages.
 type Repository struct {
 	URL        string   `json:"url"`
 	Suite      string   `json:"suite"`
@@ -49,8 +50,8 @@ type Repository struct {
 	// Key is the public key in ASCII armor, KeyFile the path of a file with it. One of them is needed.
 	Key     string `json:"key,omitempty"`
 	KeyFile string `json:"keyFile,omitempty"`
-	// IsSnapshot accepts lists of packages that have expired, as those of a snapshot have.
-	IsSnapshot bool `json:"snapshot,omitempty"`
+	// Snapshot is the time of the snapshot. Lists of packages may have expired since, and must have been valid then.
+	Snapshot *time.Time `json:"snapshot,omitempty"`
 }
 
 // Kernel is the kernel and how it is started.

@@ -119,6 +119,9 @@ func (t *Tree) put(name string, n *node) error {
 	if err != nil {
 		return err
 	}
+	if !dir.mode.IsDir() || name == "." {
+		return errors.New("it lies in what is no directory")
+	}
 	base := path.Base(name)
 	if old := dir.children[base]; old != nil {
 		if old.mode.IsDir() != n.mode.IsDir() && len(old.children) > 0 {

@@ -19,6 +19,7 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
 	"github.com/ingot-dev/ingot/test/crash/relay"
 	"github.com/ingot-dev/ingot/test/environment"
+	"github.com/ingot-dev/ingot/test/loopback"
 )
 
 // manager is the program that is killed and started again.
@@ -65,6 +66,7 @@ func (s *testbed) settings() settings.Settings {
 		return metav1.Duration{Duration: time.Duration(seconds * float64(time.Second))}
 	}
 	c := settings.Default()
+	c.Tenants.PrivateNetworks = loopback.Networks()
 	c.LeaderElection.Enabled = false
 	c.Health.Address, c.Metrics.Address, c.Log.Format = "0", "0", "text"
 	c.Boot.Address, c.Boot.URL, c.Boot.Files = s.boot, "http://boot.invalid", filepath.Join(s.env.Dir, "boot")

@@ -204,6 +204,7 @@ func (s *site) writeKubeconfig(t *testing.T) string {
 func (s *site) replica(t *testing.T, change func(*settings.Settings)) *replica {
 	t.Helper()
 	c := settings.Default()
+	c.Tenants.PrivateNetworks = loopback.Networks()
 	for _, address := range []*string{&c.Health.Address, &c.Metrics.Address, &c.Boot.Address, &c.Boot.TLS.Address} {
 		var err error
 		if *address, err = loopback.FreeAddress(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -188,6 +189,10 @@ func (e *Environment) StartManager(ctx context.Context, speed float64) error {
 	}
 	s := settings.Default()
 	s.Namespace = managerNamespace
+	s.Tenants.PrivateNetworks = loopback.Networks()
+	if address, err := netip.ParseAddr(e.TenantAddress); err == nil {
+		s.Tenants.PrivateNetworks = append(s.Tenants.PrivateNetworks, netip.PrefixFrom(address, address.BitLen()))
+	}
 	s.Health.Address, s.Metrics.Address = "127.0.0.1:0", "0"
 	s.Log.Format = "text"
 	// The NodeProvider of the servers names the boot service, and takes precedence over this URL.

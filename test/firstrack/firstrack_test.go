@@ -77,6 +77,10 @@ func (s *site) install(c section) {
 		before, _, _ := strings.Cut(text, "  # DHCP, TFTP and router")
 		return before + c.settings[0]
 	})
+	s.edit("config/manager/config.yaml", func(text string) string {
+		// The tenant's API server is in this process.
+		return text + strings.Replace(c.settings[1], "10.40.0.0/16", router+"/32", 1)
+	})
 	s.edit("config/default/kustomization.yaml", func(text string) string {
 		text = strings.Replace(text, "components:\n", "components:\n- ../provisioning\n", 1)
 		return strings.Replace(text, "  newTag: v0.1.0", "  newName: registry.example.com/ingot-manager\n  newTag: v1", 1)

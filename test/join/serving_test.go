@@ -24,6 +24,7 @@ import (
 	kubeletfiles "github.com/ingot-dev/ingot/cloudinit/kubelet"
 	"github.com/ingot-dev/ingot/controllers/servingcert"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+	"github.com/ingot-dev/ingot/test/loopback"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
@@ -31,7 +32,7 @@ import (
 func runApprover(t *testing.T) (namespace string) {
 	t.Helper()
 	key := types.NamespacedName{Namespace: server.Namespace(t), Name: "research"}
-	tenants := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Log: logr.Discard()})
+	tenants := tenantaccess.New(tenantaccess.Options{PrivateNetworks: loopback.Networks(), Scheme: server.Scheme, Log: logr.Discard()})
 	server.Run(t, func(mgr ctrl.Manager) error {
 		if err := mgr.Add(tenants); err != nil {
 			return err

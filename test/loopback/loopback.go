@@ -15,6 +15,11 @@ func Host() string {
 	return netip.AddrFrom4([4]byte{127, byte(host >> 16), byte(host >> 8), byte(host)}).String()
 }
 
+// Networks returns what every test server's address is in, for settings that name networks.
+func Networks() []netip.Prefix {
+	return []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{127}), 8)}
+}
+
 // FreePort returns a port that is free at the host. It stays free when the host is one of Host, but for a listener at every address.
 func FreePort(host string) (string, error) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))

@@ -188,7 +188,7 @@ func addParts(ctx context.Context, mgr *timedManager, s settings.Settings, log *
 		Timeout: s.BMC.Timeout.Duration, Owner: owner, ExclusiveAccount: s.BMC.ExclusiveAccount, Log: log.With("logger", "redfish"),
 	})
 	tenants := tenantaccess.New(tenantaccess.Options{
-		Scheme: mgr.GetScheme(), Log: mgr.GetLogger().WithName("tenants"), Timeout: s.Tenants.Timeout.Duration, QPS: s.Tenants.QPS, Burst: s.Tenants.Burst, Memory: s.Tenants.Memory.Value(),
+		Scheme: mgr.GetScheme(), Log: mgr.GetLogger().WithName("tenants"), PrivateNetworks: s.Tenants.PrivateNetworks, Timeout: s.Tenants.Timeout.Duration, QPS: s.Tenants.QPS, Burst: s.Tenants.Burst, Memory: s.Tenants.Memory.Value(),
 		TotalMemory: tenantaccess.TotalMemory(debug.SetMemoryLimit(-1)), Clock: mgr.clock.Timers(), Now: mgr.clock.Now,
 	})
 	installers := newInstallers(mgr, s, direct.New(installerOptions(s, mgr.clock.Now, bmcs, store, boot.server, log)), log)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"net/url"
 	"slices"
 	"time"
@@ -153,6 +154,9 @@ const minTenantMemory = 8 << 20
 
 // Tenants configures the connections to tenants' API servers.
 type Tenants struct {
+	// PrivateNetworks are those with addresses that are not public to which kubeconfigs of TenantClusters may lead, such as 10.40.0.0/16. Whoever may write
+	// a TenantCluster and its Secret has the manager connect there: list the networks of tenants' API servers and no others. Public addresses need no entry.
+	PrivateNetworks []netip.Prefix `json:"privateNetworks"`
 	// Timeout of one request.
 	Timeout metav1.Duration `json:"timeout"`
 	// QPS and Burst bound the requests to each tenant.
@@ -201,7 +205,7 @@ func Default() Settings {
 			HostNamespaces: []string{}, KernelArguments: []string{}, KeySecret: "ingot-boot-key", ProgressInterval: d(10 * time.Second), Network: defaultNetwork(),
 		},
 		BMC:       BMC{Timeout: d(30 * time.Second)},
-		Tenants:   Tenants{Timeout: d(15 * time.Second), QPS: 50, Burst: 100, Memory: resource.MustParse("64Mi")},
+		Tenants:   Tenants{PrivateNetworks: []netip.Prefix{}, Timeout: d(15 * time.Second), QPS: 50, Burst: 100, Memory: resource.MustParse("64Mi")},
 		Intervals: Intervals{Working: d(2 * time.Second), Steady: d(5 * time.Minute)},
 		Timeouts: Timeouts{
 			Claiming: d(time.Minute), Provisioning: d(time.Hour), Joining: d(20 * time.Minute), Releasing: d(time.Hour), Drain: d(30 * time.Minute),

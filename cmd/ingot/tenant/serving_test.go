@@ -9,6 +9,7 @@ import (
 
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+	"github.com/ingot-dev/ingot/test/loopback"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
@@ -30,7 +31,7 @@ func TestTheRightsToApproveServingCertificatesArePrintedAndSuffice(t *testing.T)
 		t.Cleanup(func() { _ = server.Client.Delete(context.Background(), o) })
 	}
 	management.Eventually(t, "with the roles nothing is missing", func() bool { status, _, _ := ingot(common...); return status == cli.ExitOK })
-	registry := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme})
+	registry := tenantaccess.New(tenantaccess.Options{PrivateNetworks: loopback.Networks(), Scheme: server.Scheme})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- registry.Start(ctx) }()

@@ -26,6 +26,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+	"github.com/ingot-dev/ingot/test/loopback"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
@@ -169,7 +170,7 @@ func TestTheRolesThatAreMissingArePrintedAndSuffice(t *testing.T) {
 	if strings.Contains(secret, "another-clusters") || strings.Contains(secret, "YW5vdGhlci1jbHVzdGVycw") {
 		t.Error("another cluster's credentials are in the Secret")
 	}
-	registry := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme})
+	registry := tenantaccess.New(tenantaccess.Options{PrivateNetworks: loopback.Networks(), Scheme: server.Scheme})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- registry.Start(ctx) }()

@@ -49,11 +49,11 @@ func inventoryOf(properties map[string]any, data *nodes.InventoryData, macs []st
 	out.BIOSVersion, out.BIOSDate = found.SystemVendor.Firmware.Version, found.SystemVendor.Firmware.BuildDate
 	out.Architecture = hardware.ArchitectureName(cmp.Or(found.CPU.Architecture, out.Architecture))
 	out.CPUModel, out.CPUThreads = found.CPU.ModelName, cmp.Or(found.CPU.Count, out.CPUThreads)
-	out.MemoryBytes = cmp.Or(int64(found.Memory.PhysicalMb)*mib, out.MemoryBytes)
+	out.MemoryBytes = cmp.Or(number(float64(found.Memory.PhysicalMb))*mib, out.MemoryBytes)
 	addInterfaces(out, data)
 	for _, d := range found.Disks {
 		out.Disks = append(out.Disks, hardware.Disk{
-			Name: d.Name, Model: strings.TrimSpace(d.Model), SerialNumber: d.Serial, WWN: cmp.Or(d.WwnWithExtension, d.Wwn), SizeBytes: d.Size, Rotational: d.Rotational,
+			Name: d.Name, Model: strings.TrimSpace(d.Model), SerialNumber: d.Serial, WWN: cmp.Or(d.WwnWithExtension, d.Wwn), SizeBytes: max(d.Size, 0), Rotational: d.Rotational,
 		})
 	}
 	addPCIDevices(out, data.PluginData.RawMessage)

@@ -2,6 +2,7 @@ package entitlement
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
 
 // policies returns the policies of a tenant and their bindings.
@@ -75,6 +77,8 @@ func (p *planner) claimPolicy() *admissionv1.ValidatingAdmissionPolicy {
 				{Name: "classes", Expression: list(p.deviceClasses())},
 				{Name: "claim", Expression: "request.resource.resource == 'resourceclaimtemplates' ? object.spec.spec : object.spec"},
 				{Name: "requests", Expression: "has(variables.claim.devices) && has(variables.claim.devices.requests) && variables.claim.devices.requests != null ? variables.claim.devices.requests : []"},
+				{Name: "opaque", Expression: "has(variables.claim.devices) && has(variables.claim.devices.config) && variables.claim.devices.config != null ? " +
+					"variables.claim.devices.config.filter(c, has(c.opaque)).map(c, c.opaque) : []"},
 			},
 			Validations: []admissionv1.Validation{
 				{
@@ -91,9 +95,36 @@ func (p *planner) claimPolicy() *admissionv1.ValidatingAdmissionPolicy {
 						"(!has(r.firstAvailable) || r.firstAvailable.all(f, !has(f.tolerations) || f.tolerations.all(t, %[1]s))))", p.leavesGate()),
 					MessageExpression: p.refusal("claims", p.keepsGate()),
 				},
+				{
+					// A driver reads the names of members without regard to case, so that no others than these are known to be no second kind.
+					Expression: fmt.Sprintf("variables.opaque.all(o, has(o.parameters.kind) && (o.driver + ' ' + o.parameters.kind) in %s && o.parameters.all(k, k in ['apiVersion', 'kind', 'sharing', 'iommu']))",
+						list(p.parameters())),
+					MessageExpression: p.refusal("claims", "may give drivers only these parameters, with no members but apiVersion, kind, sharing and iommu: "+orNone(p.parameters())),
+				},
+				{
+					Expression: "variables.opaque.size() == 0 || variables.requests.all(r, (!has(r.exactly) || !has(r.exactly.capacity)) && " +
+						"(!has(r.firstAvailable) || r.firstAvailable.all(f, !has(f.capacity))))",
+					MessageExpression: p.refusal("claims", "may give drivers no parameters for devices of which they ask a part, because others have the rest"),
+				},
 			},
 		},
 	}
+}
+
+// parameterKinds are the kinds of parameters that set nothing beyond the devices of their own claim, by the kind of the devices. Others lead to other devices, such
+// as the channels of a ComputeDomain, or nobody knows what they do.
+var parameterKinds = map[v1alpha1.DeviceKind]string{v1alpha1.DeviceGPU: "GpuConfig", v1alpha1.DeviceMIG: "MigDeviceConfig", v1alpha1.DeviceVFIO: "VfioDeviceConfig"}
+
+// parameters returns what claims may tell drivers: the driver and the kind of the parameters.
+func (p *planner) parameters() []string {
+	var out []string
+	for _, c := range p.classes {
+		if kind := parameterKinds[c.Kind]; kind != "" && c.DeviceClass != "" {
+			out = append(out, wellknown.NVIDIADRADriver+" "+kind)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // leavesGate returns the condition on a toleration t that it does not tolerate a gate.

@@ -213,7 +213,8 @@ func TestPartitionsAreReadFromTheBackupInTheLastSector(t *testing.T) {
 	}
 }
 
-func FuzzNoTableMakesUsPanic(f *testing.F) {
+// FuzzATableWithAPartitionMore: what is added lies on the disk, overlaps nothing, and is in the table that is written.
+func FuzzATableWithAPartitionMore(f *testing.F) {
 	head := make([]byte, 40*512)
 	table := &Table{header: make([]byte, headerSize), entries: make([]byte, 4*entrySize), entriesAt: 1024, sector: Sector}
 	copy(table.header, signature+"\x00\x00\x01\x00\x5C")
@@ -250,6 +251,24 @@ func FuzzNoTableMakesUsPanic(f *testing.F) {
 		}
 		table.WritePrimary(head, diskSize)
 		table.Backup()
+		written, err := ParseTable(head)
+		if err != nil {
+			t.Fatalf("the table that was written cannot be read: %v", err)
+		}
+		found := 0
+		for n := range len(written.entries) / entrySize {
+			first, last := binary.LittleEndian.Uint64(written.entry(n)[32:]), binary.LittleEndian.Uint64(written.entry(n)[40:])
+			switch at, end := uint64(extent.Offset/written.sector), uint64((extent.Offset+extent.Size)/written.sector-1); {
+			case bytes.Equal(written.entry(n)[:16], make([]byte, 16)):
+			case first == at && last == end:
+				found++
+			case first <= end && last >= at:
+				t.Errorf("partition %d from %d to %d overlaps %+v", n, first, last, extent)
+			}
+		}
+		if found != 1 {
+			t.Errorf("%+v is %d times in the table", extent, found)
+		}
 	})
 }
 

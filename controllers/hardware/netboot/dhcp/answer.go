@@ -101,6 +101,9 @@ func (n Network) of(host Host) Network {
 // Answer returns the answer to the request of a known host, or nil when there is none to give. address is the host's address where addresses are
 // leased; toProxyPort says that the request came to port 4011.
 func (n Network) Answer(request *dhcpv4.DHCPv4, address netip.Addr, toProxyPort bool) *dhcpv4.DHCPv4 {
+	if request.OpCode != dhcpv4.OpcodeBootRequest {
+		return nil // An answer of another server, which would be answered by a request.
+	}
 	stage := StageOf(request)
 	kind, ok := n.answerTo(request, stage, address, toProxyPort)
 	if !ok {

@@ -150,8 +150,17 @@ func FuzzAnswer(f *testing.F) {
 			n = leasing()
 		}
 		if reply := n.Answer(r, address, toProxyPort); reply != nil {
-			if _, err := dhcpv4.FromBytes(reply.ToBytes()); err != nil {
-				t.Errorf("the answer cannot be read: %v", err)
+			wire := reply.ToBytes()
+			read, err := dhcpv4.FromBytes(wire)
+			if err != nil {
+				t.Fatalf("the answer cannot be read: %v", err)
+			}
+			// What comes back of the request is bounded by it, so that nobody is flooded by requests in somebody else's name.
+			if len(wire) > len(packet)+700 || read.OpCode != dhcpv4.OpcodeBootReply || read.TransactionID != r.TransactionID || read.ClientHWAddr.String() != r.ClientHWAddr.String() {
+				t.Errorf("%d bytes are answered by %d: %s", len(packet), len(wire), read.Summary())
+			}
+			if leased := read.YourIPAddr; !leased.IsUnspecified() && (!leases || !leased.Equal(address.AsSlice())) {
+				t.Errorf("%s is leased", leased)
 			}
 		}
 	})
