@@ -231,6 +231,9 @@ type HostAttempt struct {
 	//
 	// +optional
 	Channel AgentChannel `json:"channel,omitempty"`
+	// tpm is what that agent has reported of its server's TPM; absent until one has.
+	// +optional
+	TPM *HostTPM `json:"tpm,omitempty"`
 	// imageBoots is how many of boots were with an image of the host's own.
 	// +optional
 	ImageBoots int32 `json:"imageBoots,omitempty"`
@@ -348,6 +351,10 @@ type HostRecordStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	Disks []KnownDisk `json:"disks,omitempty"`
+	// tpm is what the agents of the host must prove that they run on its server by: the key that was trusted at its first use or that is listed, or that the server has no
+	// TPM 2.0. Absent: nothing is known.
+	// +optional
+	TPM *HostTPM `json:"tpm,omitempty"`
 	// inventory of the hardware.
 	// +optional
 	Inventory *HostInventory `json:"inventory,omitempty"`

@@ -13,7 +13,9 @@ type TPMProof string
 
 // What a TPM proves. Against whom that holds is said beside the channels.
 const (
-	// TPMKnown is an agent whose server's TPM has opened what was sealed for the key that was known or listed.
+	// TPMListed is an agent whose server's TPM has opened what was sealed for the key that a person has listed.
+	TPMListed TPMProof = "Listed"
+	// TPMKnown is the same for the key that an agent reported before, and that is trusted since.
 	TPMKnown TPMProof = "Known"
 	// TPMFirstUse is the same for a key that was seen first then, and is trusted from then on.
 	TPMFirstUse TPMProof = "FirstUse"
@@ -58,6 +60,8 @@ func (k KnownTPM) Judge(reported TPM, c Channel) (judged TPM, isSame bool) {
 	case reported.Key == "":
 		reported.Proof = TPMNone
 		return reported, !hasKey
+	case reported.Key == k.Key && k.IsListed:
+		reported.Proof = TPMListed
 	case reported.Key == k.Key:
 		reported.Proof = TPMKnown
 	case k.Key != "":
@@ -73,7 +77,9 @@ func (k KnownTPM) Judge(reported TPM, c Channel) (judged TPM, isSame bool) {
 
 // IsProofAgainst reports whether an agent is the server's own by what the TPM proves, whatever the adversary does. One in the path may have the server start another
 // agent, and so may the system that was on it: a TPM tells the server, not what has booted there.
-func (p TPMProof) IsProofAgainst(a Adversary) bool { return p == TPMKnown && a == Neighbour }
+func (p TPMProof) IsProofAgainst(a Adversary) bool {
+	return (p == TPMKnown || p == TPMListed) && a == Neighbour
+}
 
 // shownDigits is how much of a fingerprint tells two servers apart at a glance.
 const shownDigits = 16
@@ -94,4 +100,23 @@ func ParseTPMKey(text string) (key string, isValid bool) {
 	}
 	digest, err := hex.DecodeString(key)
 	return key, err == nil && len(digest) == 32
+}
+
+// Describe continues the name of a channel with what the TPM proves; empty: that is not known.
+func (p TPMProof) Describe() string {
+	switch p {
+	case TPMListed, TPMKnown:
+		return ", from the server that the TPM proves it to be"
+	case TPMFirstUse:
+		return ", from a server whose TPM was seen first then"
+	case TPMUnlisted:
+		return ", from a server whose TPM is not trusted"
+	case TPMDiffers:
+		return ", from a server with another TPM"
+	case TPMNone:
+		return " without a TPM"
+	case TPMFailed:
+		return " with a TPM that proved nothing"
+	}
+	return ""
 }

@@ -1,26 +1,37 @@
-// Package swtpm runs software TPMs (swtpm of Debian) for tests.
+// Package swtpm runs software TPMs (swtpm of Debian) for servers that are tests.
 package swtpm
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/ingot-dev/ingot/test/require"
 )
 
-// Install is the command that installs the program.
-const Install = "apt-get install swtpm"
+// Need skips a test where the program is missing.
+func Need(t testing.TB) {
+	t.Helper()
+	require.Tool(t, "swtpm", "apt-get install swtpm")
+}
 
 // Dial starts a TPM 2.0 with the state in the folder and returns a connection that takes its commands. The same folder is the same TPM.
 func Dial(t testing.TB, state string) net.Conn {
 	t.Helper()
-	at := start(t, state, "--server", "type=unixio,path=", "--flags", "not-need-init,startup-clear")
-	connection, err := net.Dial("unix", at)
+	Need(t)
+	tpm, err := start(state, "--server", "--flags", "not-need-init,startup-clear")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(tpm.Stop)
+	connection, err := net.Dial("unix", tpm.Socket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,54 +39,62 @@ func Dial(t testing.TB, state string) net.Conn {
 	return connection
 }
 
-// Control starts a TPM 2.0 with the state in the folder and returns the socket by which QEMU drives it. It ends with the virtual server.
-func Control(t testing.TB, state string) string {
-	t.Helper()
-	return start(t, state, "--ctrl", "type=unixio,path=", "--terminate")
+// TPM is a TPM that runs.
+type TPM struct {
+	// Socket takes its commands or, after Drive, those of QEMU.
+	Socket string
+	folder string
+	ended  chan struct{}
+	kill   func() error
 }
 
-// start runs swtpm until the test ends. The argument after kind gets the path of a socket, which is returned when it is there.
-func start(t testing.TB, state, kind, socket string, more ...string) string {
-	t.Helper()
-	program := require.Tool(t, "swtpm", Install)
-	folder, err := os.MkdirTemp("", "swtpm") // the name of a socket has 107 bytes at most
+// Drive starts a TPM 2.0 with the state in the folder, for one run of QEMU.
+func Drive(state string) (*TPM, error) { return start(state, "--ctrl") }
+
+// Stop ends the TPM.
+func (t *TPM) Stop() {
+	_ = t.kill() // it may have ended by itself
+	<-t.ended
+	_ = os.RemoveAll(t.folder)
+}
+
+// start runs swtpm. The argument kind gets the path of the socket, at which it listens when start returns.
+func start(state, kind string, more ...string) (*TPM, error) {
+	folder, err := os.MkdirTemp("", "swtpm") // the path of a socket has 107 bytes at most
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	at := filepath.Join(folder, "s")
-	command := exec.Command(program, append([]string{"socket", "--tpm2", "--tpmstate", "dir=" + state, kind, socket + at}, more...)...)
-	command.Stdout, command.Stderr = os.Stderr, os.Stderr
+	t := &TPM{Socket: filepath.Join(folder, "s"), folder: folder, ended: make(chan struct{})}
+	command := exec.Command("swtpm", append([]string{"socket", "--tpm2", "--tpmstate", "dir=" + state, kind, "type=unixio,path=" + t.Socket}, more...)...)
+	// It ends with the test, also when that is killed.
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := command.Start(); err != nil {
-		t.Fatal(err)
+		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
-	ended := make(chan struct{})
-	go func() { _ = command.Wait(); close(ended) }()
-	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		<-ended
-		_ = os.RemoveAll(folder)
-	})
-	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		if isListening(t, at) {
-			return at
+	t.kill = command.Process.Kill
+	go func() {
+		_ = command.Wait() // it is killed
+		close(t.ended)
+	}()
+	for begin := time.Now(); time.Since(begin) < 30*time.Second; time.Sleep(10 * time.Millisecond) {
+		if isListening(t.Socket) {
+			return t, nil
 		}
 		select {
-		case <-ended:
-			t.Fatalf("swtpm ended at once")
+		case <-t.ended:
+			begin = time.Time{}
 		default:
 		}
-		if time.Since(begin) > 30*time.Second {
-			t.Fatalf("swtpm has made no socket %s", at)
-		}
 	}
+	t.Stop()
+	return nil, fmt.Errorf("swtpm does not listen at %s with the state in %s, which only one may have at a time", t.Socket, state)
 }
 
 // isListening reports whether a program accepts connections at the socket. It makes none, which would be the only one of a TPM that QEMU drives.
-func isListening(t testing.TB, path string) bool {
-	t.Helper()
+func isListening(path string) bool {
 	sockets, err := os.ReadFile("/proc/net/unix")
 	if err != nil {
-		t.Fatal(err)
+		return false
 	}
 	const accepts = " 00010000 " // SO_ACCEPTCON, include/linux/net.h
 	for line := range strings.Lines(string(sockets)) {

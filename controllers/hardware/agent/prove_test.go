@@ -74,6 +74,7 @@ func TestASessionIsOpenedByTheServersTPMAlone(t *testing.T) {
 		problem string
 	}{
 		"the known one":                     {hardware.KnownTPM{Key: key, HadTenant: true}, hardware.ChannelNetwork, software(t, copyOf(t, own)), hardware.TPMKnown, ""},
+		"the listed one":                    {hardware.KnownTPM{Key: key, IsListed: true}, hardware.ChannelNetwork, software(t, copyOf(t, own)), hardware.TPMListed, ""},
 		"another one":                       {hardware.KnownTPM{Key: key}, hardware.ChannelNetwork, software(t, t.TempDir()), hardware.TPMDiffers, "another one, "},
 		"another one than listed":           {hardware.KnownTPM{Key: key, IsListed: true}, hardware.ChannelVirtualMedia, software(t, t.TempDir()), hardware.TPMDiffers, "tpm-key of the BareMetalHost lists"},
 		"none any more":                     {hardware.KnownTPM{Key: key}, hardware.ChannelNetwork, none, hardware.TPMNone, "seen no TPM 2.0"},

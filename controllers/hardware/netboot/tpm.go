@@ -84,7 +84,7 @@ func refuseTPM(session *Session, reported hardware.TPM, channel hardware.Channel
 	known := session.KnownTPM
 	judged, isSame := known.Judge(reported, channel)
 	session.TPM = judged
-	if known.Key == judged.Key {
+	if judged.Proof == hardware.TPMKnown {
 		session.TPM.Certificate = "" // it is kept already
 	}
 	if isSame {

@@ -108,7 +108,7 @@ func (f Facts) recordSuccess(r *v1alpha1.HostRecordStatus, status hardware.Attem
 		r.Installed.RootDisk = inventory.RecordDisk(status.RootDisk)
 	case hardware.OpErase:
 		r.Installed = nil
-		r.Erased = &v1alpha1.EraseProof{Mode: w.Erase, Attempt: w.Number, At: *w.EndedAt, Tenant: r.LastTenant, Channel: v1alpha1.AgentChannel(status.Channel),
+		r.Erased = &v1alpha1.EraseProof{Mode: w.Erase, Attempt: w.Number, At: *w.EndedAt, Tenant: r.LastTenant, Channel: v1alpha1.AgentChannel(status.Channel), TPM: v1alpha1.TPMProof(status.TPM.Proof),
 			Disks: inventory.EraseEvidence(status.Evidence, r.Disks)}
 	}
 }

@@ -43,6 +43,7 @@ func Plan(f Facts) Decision {
 		p.restoreLostRecord()
 		p.recordCluster()
 		p.postponeDeadline()
+		p.keepTPM()
 		p.concludeAttempt()
 		p.shareData()
 		p.acceptGoneDisks()
