@@ -224,12 +224,17 @@ func withoutRelease(text string) string {
 	return strings.Join(slices.DeleteFunc(clauses, func(clause string) bool { return strings.Contains(clause, v1alpha1.AnnotationRelease+"=") }), "; ")
 }
 
+// hostLine returns the cells of a line, with what is about the TPM before the last one where the table is wide.
+func hostLine(isWide bool, tpm string, cells ...string) []string {
+	if !isWide {
+		return cells
+	}
+	return slices.Insert(cells, len(cells)-1, tpm)
+}
+
 // hostTable returns the lines of the hosts. Wide ones have what is known of the TPM, too.
 func hostTable(rows []HostRow, isWide bool) [][]string {
-	out := [][]string{{"NAMESPACE", "NAME", "USE", "STATE", "POWER", "MACHINE", "GPUS", "NODETYPES, OR WHAT IS WRONG"}}
-	if isWide {
-		out[0] = slices.Insert(out[0], len(out[0])-1, "TPM")
-	}
+	out := [][]string{hostLine(isWide, "TPM", "NAMESPACE", "NAME", "USE", "STATE", "POWER", "MACHINE", "GPUS", "NODETYPES, OR WHAT IS WRONG")}
 	for _, r := range rows {
 		last := r.Fits
 		if r.NotFree != "" && r.Use != "busy" {
@@ -257,11 +262,7 @@ func hostTable(rows []HostRow, isWide bool) [][]string {
 			last += "; may remain, and is deleted when the tenant's cluster can be used: " + strings.Join(r.RemainingNodes, ", ")
 		}
 		last += ignoredClauses(r)
-		line := []string{r.Namespace, r.Name, r.Use, r.State, r.Power, orDash(r.Claimed), orDash(r.GPUs), last}
-		if isWide {
-			line = slices.Insert(line, len(line)-1, orDash(r.TPM))
-		}
-		out = append(out, line)
+		out = append(out, hostLine(isWide, orDash(r.TPM), r.Namespace, r.Name, r.Use, r.State, r.Power, orDash(r.Claimed), orDash(r.GPUs), last))
 	}
 	return out
 }

@@ -58,7 +58,7 @@ func ParseKey(der []byte) (EndorsementKey, error) {
 		key.public = tpm2.ECCEKTemplate
 		key.public.Unique = tpm2.NewTPMUPublicID(tpm2.TPMAlgECC, point)
 	default:
-		return EndorsementKey{}, fmt.Errorf("endorsement key: %T, expected RSA or ECDSA", parsed)
+		return EndorsementKey{}, errors.New("endorsement key: expected RSA, or ECDSA with the curve P-256")
 	}
 	key.der, err = x509.MarshalPKIXPublicKey(parsed)
 	if err != nil || !bytes.Equal(key.der, der) {
