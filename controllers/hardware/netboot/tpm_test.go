@@ -89,6 +89,48 @@ func TestANeighbourWithoutTheServersTPMIsNotItsAgent(t *testing.T) {
 	}
 }
 
+// TestTheKeyOfAnAgentIsForOneBootOneTPMAndOneObject: what was opened once opens no other session.
+func TestTheKeyOfAnAgentIsForOneBootOneTPMAndOneObject(t *testing.T) {
+	s := newSite(t)
+	key, _ := publicKey(t, ecKey(t, elliptic.P256()))
+	other, _ := publicKey(t, ecKey(t, elliptic.P256()))
+	anotherName := append(bytes.Clone(nameOfObject[:33]), 1)
+	of := claims{hostUID: "host-a", attempt: 3, boot: 1, expires: start.Add(time.Hour)}
+	secret := func(c claims, said protocol.TPM) string {
+		_, secret, err := s.service.credential(agentRequest{Request: httptest.NewRequest("POST", "/", nil), claims: c}, said)
+		if err != nil || len(secret) != protocol.KeyBytes {
+			t.Fatalf("%d bytes, %v", len(secret), err)
+		}
+		return string(secret)
+	}
+	seen := map[string]string{secret(of, protocol.TPM{Key: key, Name: nameOfObject}): "itself"}
+	for what, is := range map[string]string{
+		"another host":    secret(claims{"host-b", of.attempt, of.boot, of.expires}, protocol.TPM{Key: key, Name: nameOfObject}),
+		"another attempt": secret(claims{of.hostUID, 4, of.boot, of.expires}, protocol.TPM{Key: key, Name: nameOfObject}),
+		"another boot":    secret(claims{of.hostUID, of.attempt, 2, of.expires}, protocol.TPM{Key: key, Name: nameOfObject}),
+		"another TPM":     secret(of, protocol.TPM{Key: other, Name: nameOfObject}),
+		"another object":  secret(of, protocol.TPM{Key: key, Name: anotherName}),
+	} {
+		if before, exists := seen[is]; exists {
+			t.Errorf("%s has the key of %s", what, before)
+		}
+		seen[is] = what
+	}
+	if again := secret(of, protocol.TPM{Key: key, Name: nameOfObject}); seen[again] != "itself" {
+		t.Error("another replica would not know it again")
+	}
+}
+
+// TestACertificateIsReportedUntilItIsKept: it is the longest part of a report, and no other boot needs it.
+func TestACertificateIsReportedUntilItIsKept(t *testing.T) {
+	for known, want := range map[hardware.KnownTPM]string{{}: "MII", {Key: "ab", IsListed: true}: "MII", {Key: "ab"}: ""} {
+		session := &Session{KnownTPM: known}
+		if refusal := refuseTPM(session, hardware.TPM{Key: "ab", Certificate: "MII"}, hardware.ChannelNetwork, "10.0.0.5"); refusal != nil || session.TPM.Certificate != want {
+			t.Errorf("%+v: %v, certificate %q", known, refusal, session.TPM.Certificate)
+		}
+	}
+}
+
 func TestWhatIsNoTPMIsABadRequest(t *testing.T) {
 	good, _ := publicKey(t, ecKey(t, elliptic.P256()))
 	small, _ := publicKey(t, rsaKey(t, 1024))
