@@ -205,7 +205,7 @@ type HostAttempt struct {
 	//
 	// +optional
 	Channel AgentChannel `json:"channel,omitempty"`
-	// tpm is what that agent has reported of its server's TPM; absent until one has.
+	// tpm is what the last agent has reported of its server's TPM; absent until one has.
 	// +optional
 	TPM *HostTPM `json:"tpm,omitempty"`
 	// imageBoots is how many of boots were with an image of the host's own.

@@ -29,6 +29,9 @@ const (
 	TPMFailed TPMProof = "Failed"
 )
 
+// IsKept reports whether what an agent reports with the proof is what later agents must prove.
+func (p TPMProof) IsKept() bool { return p == TPMListed || p == TPMFirstUse || p == TPMNone }
+
 // TPM is what the agent of a boot reports of its server's TPM, and what that proves. The zero value is that nothing was reported.
 type TPM struct {
 	Proof TPMProof
@@ -46,6 +49,8 @@ type KnownTPM struct {
 	Key string
 	// IsListed says that a person has listed the key.
 	IsListed bool
+	// IsFirstUse says that the key was seen first in an earlier boot of the attempt.
+	IsFirstUse bool
 	// HadTenant says that disks of the host may have what a tenant has left there, so that no key is trusted because it is the first one.
 	HadTenant bool
 }
@@ -62,6 +67,8 @@ func (k KnownTPM) Judge(reported TPM, c Channel) (judged TPM, isSame bool) {
 		return reported, !hasKey
 	case reported.Key == k.Key && k.IsListed:
 		reported.Proof = TPMListed
+	case reported.Key == k.Key && k.IsFirstUse:
+		reported.Proof = TPMFirstUse
 	case reported.Key == k.Key:
 		reported.Proof = TPMKnown
 	case k.Key != "":

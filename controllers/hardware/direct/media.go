@@ -34,7 +34,7 @@ type preparedBoot struct {
 
 // apply writes the boot into the session.
 func (b preparedBoot) apply(s *netboot.Session, way hardware.BootSource, now time.Time) {
-	s.BootWay, s.Channel, s.TPM = "", hardware.ChannelOf(way, b.isVerified, b.plain == ""), hardware.TPM{}
+	s.BootWay, s.Channel = "", hardware.ChannelOf(way, b.isVerified, b.plain == "")
 	if way.HasOwnImage() {
 		s.BootWay, s.ImageBoots, s.Boots = way, s.ImageBoots+b.number-s.Boots, b.number
 	}

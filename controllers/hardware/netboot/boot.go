@@ -264,7 +264,7 @@ func (s *Service) countBoot(session *Session, request bootRequest, base string, 
 			maxBoots, session.Number, address, agent, session.BootMAC))
 		return scriptHold
 	}
-	session.Channel, session.TPM = hardware.ChannelNetwork, hardware.TPM{}
+	session.Channel = hardware.ChannelNetwork
 	session.Step, session.StepAt, session.StepDeadline = hardware.StepLoading, now, now.Add(s.options.Timeouts.OfStep(hardware.StepLoading))
 	session.Agent, session.KernelAwaited, session.KernelFetchedAt = Agent{}, KernelAwaited{At: now, URL: base}, time.Time{}
 	if request.hasKernel {

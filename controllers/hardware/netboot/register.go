@@ -110,7 +110,8 @@ func (s *Service) register(session *Session, reported registered, r agentRequest
 	if r.TLS == nil {
 		channel = channel.ByHTTP()
 	}
-	if refusal := refuseTPM(session, reported.tpm, channel, address); refusal != nil {
+	judged, refusal := judgeTPM(session, reported.tpm, channel, address)
+	if refusal != nil {
 		return refusal
 	}
 	if message := identityDifference(session.Inventory, found); message != "" {
@@ -127,7 +128,7 @@ func (s *Service) register(session *Session, reported registered, r agentRequest
 	if refusal := refuseHardware(session, found); refusal != nil {
 		return refusal
 	}
-	session.Channel = channel
+	session.Channel, session.TPM = channel, judged
 	session.Agent = Agent{KeyDigest: r.keyDigest, Address: address, RegisteredAt: r.now, HeardAt: r.now}
 	s.enterStep(session, hardware.StepRegistered, r.now)
 	if session.SilentBoots.Way == session.Way() {

@@ -76,22 +76,22 @@ func (s *Service) readTPM(r agentRequest, t *protocol.TPM) (hardware.TPM, error)
 	return reported, nil
 }
 
-// refuseTPM notes what the agent has reported of its TPM. It fails the attempt and returns why, where that is not the server's.
+// judgeTPM returns what the TPM proves of the agent. It fails the attempt and returns why, where that is not the server's.
 //
 // Example: a neighbour asks for the boot document of a server that is to be erased, and registers before it. Its own TPM opens nothing that was sealed for the
 // server's, so that it is refused, and nothing that it says counts.
-func refuseTPM(session *Session, reported hardware.TPM, channel hardware.Channel, address string) *protocol.Refusal {
+func judgeTPM(session *Session, reported hardware.TPM, channel hardware.Channel, address string) (hardware.TPM, *protocol.Refusal) {
 	known := session.KnownTPM
 	judged, isSame := known.Judge(reported, channel)
-	session.TPM = judged
 	if judged.Proof == hardware.TPMKnown {
-		session.TPM.Certificate = "" // it is kept already
+		judged.Certificate = "" // it is kept already
 	}
 	if isSame {
-		return nil
+		return judged, nil
 	}
+	session.TPM = judged
 	failAttempt(session, hardware.ReasonTPMDiffers, tpmProblem(*session, known, judged)+"; the agent registered from "+address)
-	return protocol.Refusalf(protocol.ServerDiffers, "the TPM of this server is not the one of its host; nothing was changed: what was expected is in the host's status")
+	return judged, protocol.Refusalf(protocol.ServerDiffers, "the TPM of this server is not the one of its host; nothing was changed: what was expected is in the host's status")
 }
 
 // tpmProblem says how the TPM that has answered differs, and how a person accepts it.

@@ -125,8 +125,8 @@ func TestTheKeyOfAnAgentIsForOneBootOneTPMAndOneObject(t *testing.T) {
 func TestACertificateIsReportedUntilItIsKept(t *testing.T) {
 	for known, want := range map[hardware.KnownTPM]string{{}: "MII", {Key: "ab", IsListed: true}: "MII", {Key: "ab"}: ""} {
 		session := &Session{KnownTPM: known}
-		if refusal := refuseTPM(session, hardware.TPM{Key: "ab", Certificate: "MII"}, hardware.ChannelNetwork, "10.0.0.5"); refusal != nil || session.TPM.Certificate != want {
-			t.Errorf("%+v: %v, certificate %q", known, refusal, session.TPM.Certificate)
+		if judged, refusal := judgeTPM(session, hardware.TPM{Key: "ab", Certificate: "MII"}, hardware.ChannelNetwork, "10.0.0.5"); refusal != nil || judged.Certificate != want {
+			t.Errorf("%+v: %v, certificate %q", known, refusal, judged.Certificate)
 		}
 	}
 }

@@ -406,6 +406,8 @@ func TestASessionKnowsTheTPMOfItsServer(t *testing.T) {
 		return nil
 	})
 	expect(t, err, "")
+	first, err := r.store.ByUID(t.Context(), r.uid())
+	expect(t, err, "")
 	if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(r.record), r.record); err != nil {
 		t.Fatal(err)
 	}
@@ -415,7 +417,7 @@ func TestASessionKnowsTheTPMOfItsServer(t *testing.T) {
 	}
 	got, err := newStore(t, r.host.Namespace).ByUID(t.Context(), r.uid())
 	expect(t, err, "")
-	if got.TPM != reported || got.KnownTPM != (hardware.KnownTPM{Key: reported.Key}) {
+	if got.TPM != reported || got.KnownTPM != (hardware.KnownTPM{Key: reported.Key}) || first.KnownTPM != (hardware.KnownTPM{Key: reported.Key, IsFirstUse: true}) {
 		t.Errorf("reported %+v, known %+v", got.TPM, got.KnownTPM)
 	}
 	before := r.host.DeepCopy()

@@ -117,6 +117,7 @@ func (f Facts) recordSuccess(r *v1alpha1.HostRecordStatus, status hardware.Attem
 func (f Facts) endAttempt(r *v1alpha1.HostRecordStatus, outcome v1alpha1.AttemptOutcome) *v1alpha1.WantedAttempt {
 	now := metav1.NewMicroTime(f.Now)
 	r.Wanted.Outcome, r.Wanted.EndedAt = outcome, &now
+	keepTPM(r)
 	return r.Wanted
 }
 

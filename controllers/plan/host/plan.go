@@ -43,7 +43,6 @@ func Plan(f Facts) Decision {
 		p.restoreLostRecord()
 		p.recordCluster()
 		p.postponeDeadline()
-		p.keepTPM()
 		p.concludeAttempt()
 		p.shareData()
 		p.acceptGoneDisks()

@@ -1,22 +1,15 @@
 package host
 
 import (
-	"slices"
-
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
-// keptProofs are those with which what an agent has reported of its TPM is what later agents must prove.
-var keptProofs = []hardware.TPMProof{hardware.TPMListed, hardware.TPMFirstUse, hardware.TPMNone}
-
-// keepTPM keeps what the agent of the attempt has reported of its server's TPM.
-func (p *planner) keepTPM() {
-	a := p.d.Record.Progress()
-	if a == nil || a.Agent == nil || a.TPM == nil || !slices.Contains(keptProofs, hardware.TPMProof(a.TPM.Proof)) {
-		return
+// keepTPM keeps what the last agent of the attempt has reported of its server's TPM, when the attempt ends: until then, later boots compare with the attempt.
+func keepTPM(r *v1alpha1.HostRecordStatus) {
+	if a := r.Progress(); a != nil && a.TPM != nil && hardware.TPMProof(a.TPM.Proof).IsKept() {
+		r.TPM = a.TPM.DeepCopy()
 	}
-	p.d.Record.TPM = a.TPM.DeepCopy()
 }
 
 // acceptTPMKey resets the failures of an attempt that refused another TPM, when the annotation ingot.dev/tpm-key lists that one. It is not another time that this

@@ -11,20 +11,17 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
-func TestWhatATPMProvesIsKeptOnceItsAgentIsServed(t *testing.T) {
+func TestWhatATPMProvesIsKeptWhenTheAttemptHasEnded(t *testing.T) {
 	key := strings.Repeat("ab", 32)
 	for proof, isKept := range map[hardware.TPMProof]bool{
 		hardware.TPMListed: true, hardware.TPMFirstUse: true, hardware.TPMNone: true, hardware.TPMKnown: false, hardware.TPMUnlisted: false, hardware.TPMDiffers: false, hardware.TPMFailed: false,
 	} {
-		for _, isServed := range []bool{true, false} {
-			f := facts(metal3.StateProvisioning, hardware.PowerOn).claimed().attempted(2, hardware.OpInstall, hardware.AttemptRunning, "")
+		for state, hasEnded := range map[hardware.AttemptState]bool{hardware.AttemptRunning: false, hardware.AttemptSucceeded: true, hardware.AttemptFailed: true} {
+			f := facts(metal3.StateProvisioning, hardware.PowerOn).claimed().attempted(2, hardware.OpInstall, state, "")
 			f.Record.Attempt = &v1alpha1.HostAttempt{Number: 2, TPM: &v1alpha1.HostTPM{Proof: v1alpha1.TPMProof(proof), Key: key, Certificate: "MII"}}
-			if isServed {
-				f.Record.Attempt.Agent = &v1alpha1.HostAgent{KeyDigest: "0a"}
-			}
 			kept := Plan(f).Record.TPM
-			if (kept != nil) != (isKept && isServed) || kept != nil && *kept != *f.Record.Attempt.TPM {
-				t.Errorf("%s, served %t: %+v is kept", proof, isServed, kept)
+			if (kept != nil) != (isKept && hasEnded) || kept != nil && *kept != *f.Record.Attempt.TPM {
+				t.Errorf("%s, %s: %+v is kept", proof, state, kept)
 			}
 		}
 	}

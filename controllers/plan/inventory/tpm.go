@@ -22,11 +22,13 @@ func KnownTPM(listed string, status *v1alpha1.HostRecordStatus) hardware.KnownTP
 	if w := status.Wanted; w != nil && w.Operation == string(hardware.OpInstall) && (status.Inventory == nil || status.Inventory.SystemUUID == "") {
 		known.HadTenant = false // no agent has been on the server, so that this is its first installation
 	}
-	if kept := status.TPM; kept != nil {
-		known.Key = kept.Key
-		if kept.Proof == v1alpha1.TPMProof(hardware.TPMNone) {
-			known.Key = hardware.NoTPM
-		}
+	kept := HardwareTPM(status.TPM)
+	if a := status.Progress(); kept.Proof == "" && a != nil && a.TPM != nil && hardware.TPMProof(a.TPM.Proof).IsKept() {
+		kept, known.IsFirstUse = HardwareTPM(a.TPM), true // an earlier boot of the attempt, which is kept when that has ended
+	}
+	known.Key = kept.Key
+	if kept.Proof == hardware.TPMNone {
+		known.Key = hardware.NoTPM
 	}
 	return known
 }

@@ -55,6 +55,18 @@ func TestWhatIsListedComesBeforeWhatWasSeen(t *testing.T) {
 			t.Errorf("%q listed, %+v kept, %q seen: %s, the server's %t", c.listed, c.kept, c.seen, got.Proof, isSame)
 		}
 	}
+	// The second boot of the attempt in which the key was seen first.
+	later := v1alpha1.HostRecordStatus{Wanted: &v1alpha1.WantedAttempt{Number: 3, Operation: "Erase"}, Attempt: &v1alpha1.HostAttempt{Number: 3, TPM: &v1alpha1.HostTPM{Proof: "FirstUse", Key: a}}, LastTenant: "a/b"}
+	if got, isSame := KnownTPM("", &later).Judge(hardware.TPM{Key: a}, hardware.ChannelNetwork); got.Proof != hardware.TPMFirstUse || !isSame {
+		t.Errorf("the same in the second boot: %s", got.Proof)
+	}
+	if got, isSame := KnownTPM("", &later).Judge(hardware.TPM{Key: b}, hardware.ChannelNetwork); got.Proof != hardware.TPMDiffers || isSame {
+		t.Errorf("another one in the second boot: %s", got.Proof)
+	}
+	later.Attempt.TPM.Proof = "Unlisted"
+	if got, _ := KnownTPM("", &later).Judge(hardware.TPM{Key: b}, hardware.ChannelNetwork); got.Proof != hardware.TPMUnlisted {
+		t.Errorf("after one that is not trusted: %s", got.Proof)
+	}
 	for _, all := range []hardware.TPM{{}, {Proof: hardware.TPMKnown, Key: a, Certificate: "MII"}, {Proof: hardware.TPMFailed, Error: "no"}} {
 		if got := HardwareTPM(RecordTPM(all)); got != all {
 			t.Errorf("%+v became %+v", all, got)
