@@ -359,6 +359,7 @@ func (s *HostRecordStatus) Progress() *HostAttempt {
 // +kubebuilder:printcolumn:name="Step",type=string,JSONPath=".status.attempt.step"
 // +kubebuilder:printcolumn:name="Erased",type=string,priority=1,JSONPath=".status.erased.mode"
 // +kubebuilder:printcolumn:name="Erased-Through",type=string,priority=1,JSONPath=".status.erased.channel"
+// +kubebuilder:printcolumn:name="TPM",type=string,priority=1,JSONPath=".status.tpm.proof"
 // +kubebuilder:printcolumn:name="Place",type=integer,priority=1,JSONPath=".status.queue.place"
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=".status.error.reason"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
