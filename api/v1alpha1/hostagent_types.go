@@ -122,6 +122,37 @@ type HostFinding struct {
 // +kubebuilder:validation:Enum=VirtualMedia;PinnedHTTPS;VirtualMediaHTTP;PinnedHTTP;IronicVirtualMedia;UnverifiedBMC;IronicNetwork;Network
 type AgentChannel string
 
+// TPMProof is what the TPM of a server proves of an agent.
+// +kubebuilder:validation:Enum=Listed;Known;FirstUse;Unlisted;Differs;None;Failed
+type TPMProof string
+
+// HostTPM is what an agent has reported of its server's TPM.
+type HostTPM struct {
+	// proof is what it proves:
+	//   - Listed: the TPM has opened what was sealed for the key that the annotation ingot.dev/tpm-key lists.
+	//   - Known: the same for the key that an agent reported before.
+	//   - FirstUse: the same for a key that was seen first then, and is trusted from then on.
+	//   - Unlisted: the same for a key that is not trusted, because the host has had a tenant and a neighbour could have been first.
+	//   - Differs: another key than the one that is listed or known; the agent was refused.
+	//   - None: the server has no TPM 2.0.
+	//   - Failed: the TPM proved nothing; error says why.
+	//
+	// +required
+	Proof TPMProof `json:"proof"`
+	// key is the SHA-256 digest of the endorsement key's SubjectPublicKeyInfo, in hexadecimal digits.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Key string `json:"key,omitempty"`
+	// certificate of that key, DER in base64, where the TPM has one. Who has signed it is not checked.
+	// +optional
+	// +kubebuilder:validation:MaxLength=8192
+	Certificate string `json:"certificate,omitempty"`
+	// error of the TPM.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Error string `json:"error,omitempty"`
+}
+
 // SilentBoots are boots in a row by one way in which no agent came up.
 type SilentBoots struct {
 	// way of the boots:

@@ -156,6 +156,16 @@ type EraseProof struct {
 	//
 	// +optional
 	Channel AgentChannel `json:"channel,omitempty"`
+	// tpm is what the TPM of the server proved of that agent; absent: it is not known, as with a service that installs:
+	//   - Listed: it runs on the server whose key is listed.
+	//   - Known: it runs on the server whose key was known.
+	//   - FirstUse: the key was seen first then.
+	//   - Unlisted: the key is not trusted.
+	//   - None: nothing, because the server has no TPM 2.0.
+	//   - Failed: nothing, because the TPM gave errors or no answer.
+	//
+	// +optional
+	TPM TPMProof `json:"tpm,omitempty"`
 	// tenant whose data was erased.
 	// +optional
 	Tenant string `json:"tenant,omitempty"`

@@ -57,32 +57,6 @@ type HostRecordSpec struct {
 	RemainingNodes []ReleasedNode `json:"remainingNodes,omitempty"`
 }
 
-// ExactImage is an image as the installer must write it.
-type ExactImage struct {
-	// url of the file.
-	// +required
-	URL string `json:"url"`
-	// checksum of the file as served: sha256:HEX or sha512:HEX.
-	// +required
-	Checksum string `json:"checksum"`
-	// format of the file:
-	//   - raw: not compressed.
-	//   - raw.gz: a raw image compressed with gzip.
-	//   - raw.zst: a raw image compressed with Zstandard.
-	//   - qcow2: the format of QEMU's copy-on-write images.
-	//   - live-iso: a bootable ISO that servers run from by virtual media; nothing is written to a disk.
-	//
-	// +required
-	Format ImageFormat `json:"format"`
-	// architecture of the processors that the image runs on; absent: amd64.
-	//   - amd64: 64-bit x86.
-	//   - arm64: 64-bit Arm.
-	//
-	// +optional
-	// +kubebuilder:validation:Enum=amd64;arm64
-	Architecture string `json:"architecture,omitempty"`
-}
-
 // HostPower is the power state as the BMC said.
 type HostPower struct {
 	// state: On, Off, PoweringOn, PoweringOff, Unknown.
@@ -231,6 +205,9 @@ type HostAttempt struct {
 	//
 	// +optional
 	Channel AgentChannel `json:"channel,omitempty"`
+	// tpm is what the last agent has reported of its server's TPM; absent until one has.
+	// +optional
+	TPM *HostTPM `json:"tpm,omitempty"`
 	// imageBoots is how many of boots were with an image of the host's own.
 	// +optional
 	ImageBoots int32 `json:"imageBoots,omitempty"`
@@ -352,6 +329,10 @@ type HostRecordStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	Disks []KnownDisk `json:"disks,omitempty"`
+	// tpm is what the agents of the host must prove that they run on its server by: the key that was trusted at its first use or that is listed, or that the server has no
+	// TPM 2.0. Absent: nothing is known.
+	// +optional
+	TPM *HostTPM `json:"tpm,omitempty"`
 	// inventory of the hardware.
 	// +optional
 	Inventory *HostInventory `json:"inventory,omitempty"`
@@ -390,6 +371,7 @@ func (s *HostRecordStatus) Seen() *HostInventory {
 // +kubebuilder:printcolumn:name="Step",type=string,JSONPath=".status.attempt.step"
 // +kubebuilder:printcolumn:name="Erased",type=string,priority=1,JSONPath=".status.erased.mode"
 // +kubebuilder:printcolumn:name="Erased-Through",type=string,priority=1,JSONPath=".status.erased.channel"
+// +kubebuilder:printcolumn:name="TPM",type=string,priority=1,JSONPath=".status.tpm.proof"
 // +kubebuilder:printcolumn:name="Place",type=integer,priority=1,JSONPath=".status.queue.place"
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=".status.error.reason"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"

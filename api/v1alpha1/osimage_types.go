@@ -245,3 +245,29 @@ type OSImageList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []OSImage `json:"items"`
 }
+
+// ExactImage is an image as the installer must write it.
+type ExactImage struct {
+	// url of the file.
+	// +required
+	URL string `json:"url"`
+	// checksum of the file as served: sha256:HEX or sha512:HEX.
+	// +required
+	Checksum string `json:"checksum"`
+	// format of the file:
+	//   - raw: not compressed.
+	//   - raw.gz: a raw image compressed with gzip.
+	//   - raw.zst: a raw image compressed with Zstandard.
+	//   - qcow2: the format of QEMU's copy-on-write images.
+	//   - live-iso: a bootable ISO that servers run from by virtual media; nothing is written to a disk.
+	//
+	// +required
+	Format ImageFormat `json:"format"`
+	// architecture of the processors that the image runs on; absent: amd64.
+	//   - amd64: 64-bit x86.
+	//   - arm64: 64-bit Arm.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum=amd64;arm64
+	Architecture string `json:"architecture,omitempty"`
+}

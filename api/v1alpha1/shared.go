@@ -87,6 +87,9 @@ const (
 	// AnnotationRootDisk on a BareMetalHost accepts another root disk for the Machine that has the host: the serial number, the WWN or
 	// the path of the disk that the next installation is written to; removed when an installation has succeeded.
 	AnnotationRootDisk = "ingot.dev/root-disk"
+	// AnnotationTPMKey on a BareMetalHost lists the TPM of its server: the fingerprint of its endorsement key, which is the SHA-256 digest of the SubjectPublicKeyInfo, or
+	// none. No agent of another server is served. It takes the place of what an agent reported before, so that it accepts a board that was replaced.
+	AnnotationTPMKey = "ingot.dev/tpm-key"
 	// AnnotationAbandon on a Machine names its host, or is none where it has no host: its finalizer may then be removed by who has the verb
 	// abandon on the Machine. The host is neither powered off nor erased, and reports MachineGone.
 	AnnotationAbandon = "ingot.dev/abandon"

@@ -18,6 +18,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/agent"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/sysfs"
+	"github.com/ingot-dev/ingot/controllers/hardware/agent/tpm"
 	"github.com/ingot-dev/ingot/controllers/hardware/cmdline"
 )
 
@@ -71,6 +72,13 @@ func run(ctx context.Context, log *slog.Logger, root fs.FS, line cmdline.Argumen
 			inventory, err := sysfs.ReadInventory(root)
 			addNICFirmware(&inventory)
 			return inventory, errors.Join(waitErr, err)
+		},
+		TPM: func(context.Context) (*tpm.Device, error) {
+			path, err := sysfs.FindTPM(root) // its driver is as ready as the disks
+			if err != nil || path == "" {
+				return nil, err
+			}
+			return tpm.Open(path)
 		},
 		Disks: func(ctx context.Context) ([]agent.Disk, []hardware.UnusableDisk, error) {
 			if err := waitForDisks(); err != nil {

@@ -71,8 +71,10 @@ func (c Channel) IsProofAgainst(a Adversary) bool {
 	return slices.ContainsFunc(strengths, func(s strength) bool { return s.channel == c && slices.Contains(s.holds, a) })
 }
 
-// IsProof reports whether an erase that was reported through the channel lets a host go to another tenant: no neighbour can forge it.
-func (c Channel) IsProof() bool { return c.IsProofAgainst(Neighbour) }
+// IsProof reports whether an erase that was reported through the channel by such an agent lets a host go to another tenant: no neighbour can forge it.
+func IsProof(c Channel, p TPMProof) bool {
+	return c.IsProofAgainst(Neighbour) || p.IsProofAgainst(Neighbour)
+}
 
 // ChannelOf returns the channel of a boot whose agent speaks by HTTPS. isVerified says that the BMC's certificate is verified, and isEncrypted that the firmware
 // loads the agent by HTTPS.
@@ -112,7 +114,7 @@ func ChannelOfIronic(bootInterface string, isVerified bool) Channel {
 	return ChannelIronicNetwork
 }
 
-// ChannelTable returns the strengths as a table in Markdown.
+// ChannelTable returns the strengths as a table in Markdown. A TPM adds to what a channel holds.
 func ChannelTable() string {
 	var out strings.Builder
 	out.WriteString("| channel |")
@@ -121,15 +123,20 @@ func ChannelTable() string {
 	}
 	out.WriteString("\n|---|" + strings.Repeat("---|", len(adversaries)) + "\n")
 	for _, s := range strengths {
-		out.WriteString("| " + string(s.channel) + " |")
-		for _, a := range adversaries {
-			if s.channel.IsProofAgainst(a) {
-				out.WriteString(" holds |")
-			} else {
-				out.WriteString(" not held |")
-			}
-		}
-		out.WriteString("\n")
+		writeRow(&out, string(s.channel), s.channel.IsProofAgainst)
 	}
+	writeRow(&out, "beside one of them, a TPM that is "+string(TPMListed)+" or "+string(TPMKnown), TPMKnown.IsProofAgainst)
 	return out.String()
+}
+
+func writeRow(out *strings.Builder, name string, isProofAgainst func(Adversary) bool) {
+	out.WriteString("| " + name + " |")
+	for _, a := range adversaries {
+		if isProofAgainst(a) {
+			out.WriteString(" holds |")
+		} else {
+			out.WriteString(" not held |")
+		}
+	}
+	out.WriteString("\n")
 }

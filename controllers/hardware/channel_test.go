@@ -29,7 +29,7 @@ func TestAChannelIsAsStrongAsItsWeakestPart(t *testing.T) {
 		if got := ChannelOfIronic(boot, true); got != want {
 			t.Errorf("%s: %s", boot, got)
 		}
-		if got := ChannelOfIronic(boot, false); got.IsProof() {
+		if got := ChannelOfIronic(boot, false); IsProof(got, "") {
 			t.Errorf("%s by a BMC whose certificate is not verified: %s", boot, got)
 		}
 	}
@@ -41,11 +41,17 @@ func TestNoChannelIsAProofAgainstEverybody(t *testing.T) {
 		ChannelUnverifiedBMC: false, ChannelIronicNetwork: false, ChannelNetwork: false, "": false, "Quantum": false,
 	}
 	for c, want := range isProof {
-		if c.IsProof() != want || c.IsProofAgainst(FormerSystem) {
-			t.Errorf("%q: proof %t, against what was installed %t", c, c.IsProof(), c.IsProofAgainst(FormerSystem))
+		if IsProof(c, "") != want || c.IsProofAgainst(FormerSystem) {
+			t.Errorf("%q: proof %t, against what was installed %t", c, IsProof(c, ""), c.IsProofAgainst(FormerSystem))
 		}
 	}
-	if rows := strings.Count(ChannelTable(), "\n") - 2; rows != len(isProof)-2 {
+	for p, want := range map[TPMProof]bool{TPMListed: true, TPMKnown: true, TPMFirstUse: false, TPMUnlisted: false, TPMDiffers: false, TPMNone: false, TPMFailed: false, "": false, "Quantum": false} {
+		if IsProof(ChannelNetwork, p) != want || p.IsProofAgainst(InPath) || p.IsProofAgainst(BMCNeighbour) || p.IsProofAgainst(FormerSystem) {
+			t.Errorf("a TPM that is %q, by the network: proof %t", p, IsProof(ChannelNetwork, p))
+		}
+	}
+	const ofTPM = 1
+	if rows := strings.Count(ChannelTable(), "\n") - 2 - ofTPM; rows != len(isProof)-2 {
 		t.Errorf("the table has %d channels:\n%s", rows, ChannelTable())
 	}
 }

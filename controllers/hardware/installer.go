@@ -235,6 +235,7 @@ const (
 	ReasonDiskError            Reason = "DiskError"        // reading, writing or clearing a disk failed
 	ReasonWrongServer          Reason = "WrongServer"      // the agent's server lacks the NIC that the host boots from; nothing was written
 	ReasonServerDiffers        Reason = "ServerDiffers"    // the agent's server differs from the known hardware, and strictIdentity is set; nothing was written
+	ReasonTPMDiffers           Reason = "TPMDiffers"       // the TPM that is known or listed did not prove that the agent runs on the server; nothing was written
 	ReasonAnotherAgent         Reason = "AnotherAgent"     // a second agent used the token of the boot, so that it is not known which one is the server's
 	ReasonNoDisk               Reason = "NoDisk"           // an erase found no disk at all
 	ReasonDiskMissing          Reason = "DiskMissing"      // a disk that the host had is not there, so that it cannot be erased
@@ -305,6 +306,8 @@ type AttemptStatus struct {
 	Evidence *EraseEvidence
 	// Channel is how the agent of the current boot is reached; empty: by the network, or no server was booted.
 	Channel Channel
+	// TPM is what that agent has reported of its server's TPM.
+	TPM TPM
 }
 
 // Timeouts are the time-outs of an Installer. The deadline of an attempt applies in addition to them.

@@ -84,7 +84,10 @@ func TestAHostGoesThroughItsLife(t *testing.T) {
 	r.unassign(s)
 	_, record = r.await(s, "it is back in the pool", inState(metal3.StateAvailable))
 	if e := record.Status.Erased; e == nil || e.Mode != v1alpha1.EraseMetadata || e.Tenant != "team/research" || record.Status.Installed != nil || boots(t, s) {
-		t.Errorf("record = %+v, erased %+v", record.Status, e)
+		t.Fatalf("record = %+v, erased %+v", record.Status, e)
+	}
+	if e := record.Status.Erased; e.Channel != "Network" || e.TPM != "None" || record.Status.TPM == nil || record.Status.TPM.Proof != "None" {
+		t.Errorf("a server without a TPM is known by %+v, and its evidence came through %s with %q", record.Status.TPM, e.Channel, e.TPM)
 	}
 
 	r.edit(s, func(h *metal3.BareMetalHost) { h.Spec.ConsumerRef = nil })

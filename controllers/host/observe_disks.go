@@ -11,8 +11,9 @@ import (
 	plan "github.com/ingot-dev/ingot/controllers/plan/host"
 )
 
-// readDiskAnnotations reads the annotations about disks.
+// readDiskAnnotations reads the annotations about the parts of the server.
 func readDiskAnnotations(host *metal3.BareMetalHost, facts *plan.Host) {
+	facts.TPMKey = host.Annotations[v1alpha1.AnnotationTPMKey]
 	facts.RootDisk = strings.TrimSpace(host.Annotations[v1alpha1.AnnotationRootDisk])
 	for name := range strings.SplitSeq(host.Annotations[v1alpha1.AnnotationDiskGone], ",") {
 		if name = strings.TrimSpace(name); name != "" {

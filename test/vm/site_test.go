@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -118,6 +119,8 @@ type site struct {
 	ironic *ironicSite
 	// dhcp is the site's own DHCP server; nil: it has none.
 	dhcp *lab.DHCPServer
+	// tpm is the folder with the state of the TPM of the server's board.
+	tpm atomic.Value
 	// disk is the file with the server's disk.
 	disk  string
 	began time.Time
@@ -141,6 +144,8 @@ type variant struct {
 	hasOwnDHCP bool
 	// ways to boot the agent; empty: the network.
 	ways []v1alpha1.BootWay
+	// hasTPM: the server's board has a TPM 2.0.
+	hasTPM bool
 	// certificates is what the BMC does with authorities for HTTPS boot.
 	certificates bmc.CertificateRule
 	// ironicBoots is the boot interface by which an Ironic boots its agent on the server; empty: Ingot installs it itself.
@@ -240,6 +245,11 @@ func (s *site) startServer(ctx context.Context) error {
 	if s.isARM64 {
 		firmware = bootcheck.Firmware{Code: codeARM64, Vars: varsARM64}
 	}
+	var board func() string
+	if s.hasTPM {
+		board = func() string { return s.tpm.Load().(string) }
+		s.replaceBoard()
+	}
 	var devices []string
 	if s.isForNodes {
 		devices = append(devices, "edu")
@@ -247,7 +257,7 @@ func (s *site) startServer(ctx context.Context) error {
 	var err error
 	s.server, err = qemu.New(qemu.Options{
 		Name: "server-1", Dir: s.env.Dir, FirmwareCode: firmware.Code, FirmwareVars: firmware.Vars, SecureBoot: firmware.SecureBoot, MemoryMiB: 2048, CPUs: 2, UUID: uuid, MAC: bootMAC, Tap: "tap0",
-		Devices: devices, HTTPBoot: s.bootsByHTTP || s.isARM64, ARM64: s.isARM64, Media: s.medium, Pinned: pinned,
+		Devices: devices, HTTPBoot: s.bootsByHTTP || s.isARM64, ARM64: s.isARM64, Media: s.medium, Pinned: pinned, TPM: board,
 		Disks: []qemu.Disk{{Path: s.disk, Bus: "nvme", Serial: "DRIVE0"}}, NextBoot: func() hardware.BootSource { return s.bmc.TakeBoot() }, Log: log,
 	})
 	if err != nil {

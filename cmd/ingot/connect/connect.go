@@ -28,9 +28,11 @@ const timeout = 15 * time.Second
 
 // Flags say which cluster is asked and how the answer is printed.
 type Flags struct {
-	// Output is text or json.
+	// Output is text, json or, where the command has more columns, wide.
 	Output string
-	kube   *genericclioptions.ConfigFlags
+	// hasWide says that the command has more columns.
+	hasWide bool
+	kube    *genericclioptions.ConfigFlags
 	// lease is NAMESPACE/NAME of the Lease of the manager's leader election, and manager what it said.
 	lease   string
 	manager Manager
@@ -56,12 +58,25 @@ func (f *Flags) AddAllNamespaces(c *cobra.Command) {
 	c.MarkFlagsMutuallyExclusive("namespace", "all-namespaces")
 }
 
+// AddWide lets the command be asked for more columns.
+func (f *Flags) AddWide(c *cobra.Command) {
+	f.hasWide = true
+	c.Flags().Lookup("output").Usage = "text, wide or json"
+}
+
+// IsWide says whether more columns are asked for.
+func (f *Flags) IsWide() bool { return f.hasWide && f.Output == "wide" }
+
 // Namespace returns the namespace that was asked for; empty: all namespaces.
 func (f *Flags) Namespace() string { return *f.kube.Namespace }
 
 // IsJSON says whether the answer is printed as JSON. The error is a *cli.UsageError.
 func (f *Flags) IsJSON(c *cobra.Command) (bool, error) {
-	if f.Output != "text" && f.Output != "json" {
+	switch {
+	case f.IsWide(), f.Output == "text", f.Output == "json":
+	case f.hasWide:
+		return false, cli.Usagef(c, "-o %s: expected text, wide or json", f.Output)
+	default:
 		return false, cli.Usagef(c, "-o %s: expected text or json", f.Output)
 	}
 	return f.Output == "json", nil

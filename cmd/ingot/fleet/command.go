@@ -53,6 +53,7 @@ func HostsCommand() *cobra.Command {
 	}
 	flags := connect.AddFlags(c)
 	flags.AddAllNamespaces(c)
+	flags.AddWide(c)
 	onlyStrangers := c.Flags().Bool("strangers", false, "list the servers that asked a boot service and have no BareMetalHost, and what to do with each")
 	c.RunE = queryCommand(flags, "hosts", func(ctx context.Context, k client.Client, now time.Time, _ []string) (any, [][]string, error) {
 		if *onlyStrangers {
@@ -74,7 +75,7 @@ func HostsCommand() *cobra.Command {
 			return nil, nil, err
 		}
 		rows := HostRows(facts, nodeTypes.Items, providers.Items, machines)
-		return rows, hostTable(rows), nil
+		return rows, hostTable(rows, flags.IsWide()), nil
 	})
 	return c
 }

@@ -162,7 +162,7 @@ func TestWhyShowsWhatAnEraseHasDoneToEachDisk(t *testing.T) {
 	m := machine("one", v1alpha1.MachineProvisioning, 60, 0, isNot(v1alpha1.ReasonEraseFailed, "host server-04: a disk failed"))
 	host := placement.HostFacts{Host: &metal3.BareMetalHost{}, Record: &v1alpha1.HostRecord{Status: v1alpha1.HostRecordStatus{
 		Wanted: &v1alpha1.WantedAttempt{Number: 3, Operation: "Erase"},
-		Attempt: &v1alpha1.HostAttempt{Number: 3, Channel: "Network", Disks: []v1alpha1.DiskEvidence{
+		Attempt: &v1alpha1.HostAttempt{Number: 3, Channel: "Network", TPM: &v1alpha1.HostTPM{Proof: "None"}, Disks: []v1alpha1.DiskEvidence{
 			{DiskInventory: v1alpha1.DiskInventory{Name: "/dev/sda", SizeBytes: 512}, Method: v1alpha1.DiskMethodSecureErase, Result: v1alpha1.DiskErased, Message: "verified: x"},
 			{DiskInventory: v1alpha1.DiskInventory{Name: "/dev/sdb", SizeBytes: 512}, Result: v1alpha1.DiskEraseFailed, Message: "no power"},
 		}},
@@ -170,7 +170,7 @@ func TestWhyShowsWhatAnEraseHasDoneToEachDisk(t *testing.T) {
 	text := Diagnose(&m, &host, nil, noon).text()
 	for _, want := range []string{
 		"  disk       /dev/sda (512 bytes): Erased by SecureErase; verified: x\n", "  disk       /dev/sdb (512 bytes): Failed; no power\n",
-		"  channel    Network: a neighbour on the provisioning network can report in the server's place\n",
+		"  channel    Network without a TPM: a neighbour on the provisioning network can report in the server's place\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("expected %q in\n%s", want, text)

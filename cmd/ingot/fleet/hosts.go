@@ -32,6 +32,8 @@ type HostRow struct {
 	Kept string `json:"kept,omitempty"`
 	// GPUs that inspection found, or that the labels of a host without a HostRecord name.
 	GPUs string `json:"gpus,omitempty"`
+	// TPM is the beginning of the fingerprint by which its agents prove that they run on it, and since when that is trusted; none: the server has no TPM 2.0.
+	TPM string `json:"tpm,omitempty"`
 	// NodeTypes that it fits.
 	NodeTypes []string `json:"nodeTypes"`
 	// Fits is NodeTypes in one line, or the reason why none.
@@ -98,6 +100,7 @@ func hostRow(h placement.HostFacts, fits []placement.Fit) HostRow {
 	if h.Record == nil {
 		row.GPUs = placement.LabelledGPUs(b.Labels)
 	}
+	row.TPM = tpmText(h)
 	if h.Record != nil && h.Record.Status.Inventory != nil {
 		row.GPUs = gpuList(h.Record.Status.Inventory)
 		for _, disk := range inventory.MissingDisks(&h.Record.Status) {
@@ -221,8 +224,17 @@ func withoutRelease(text string) string {
 	return strings.Join(slices.DeleteFunc(clauses, func(clause string) bool { return strings.Contains(clause, v1alpha1.AnnotationRelease+"=") }), "; ")
 }
 
-func hostTable(rows []HostRow) [][]string {
-	out := [][]string{{"NAMESPACE", "NAME", "USE", "STATE", "POWER", "MACHINE", "GPUS", "NODETYPES, OR WHAT IS WRONG"}}
+// hostLine returns the cells of a line, with what is about the TPM before the last one where the table is wide.
+func hostLine(isWide bool, tpm string, cells ...string) []string {
+	if !isWide {
+		return cells
+	}
+	return slices.Insert(cells, len(cells)-1, tpm)
+}
+
+// hostTable returns the lines of the hosts. Wide ones have what is known of the TPM, too.
+func hostTable(rows []HostRow, isWide bool) [][]string {
+	out := [][]string{hostLine(isWide, "TPM", "NAMESPACE", "NAME", "USE", "STATE", "POWER", "MACHINE", "GPUS", "NODETYPES, OR WHAT IS WRONG")}
 	for _, r := range rows {
 		last := r.Fits
 		if r.NotFree != "" && r.Use != "busy" {
@@ -250,7 +262,7 @@ func hostTable(rows []HostRow) [][]string {
 			last += "; may remain, and is deleted when the tenant's cluster can be used: " + strings.Join(r.RemainingNodes, ", ")
 		}
 		last += ignoredClauses(r)
-		out = append(out, []string{r.Namespace, r.Name, r.Use, r.State, r.Power, orDash(r.Claimed), orDash(r.GPUs), last})
+		out = append(out, hostLine(isWide, orDash(r.TPM), r.Namespace, r.Name, r.Use, r.State, r.Power, orDash(r.Claimed), orDash(r.GPUs), last))
 	}
 	return out
 }

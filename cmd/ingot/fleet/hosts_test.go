@@ -32,7 +32,7 @@ func TestHostsSayWhichAreOneServerAndWhichHaveOtherGPUsThanPromised(t *testing.T
 	provider := v1alpha1.NodeProvider{ObjectMeta: metav1.ObjectMeta{Name: "hall"}, Spec: v1alpha1.NodeProviderSpec{HostNamespace: "metal"}}
 	facts := placement.Pair(hosts, records)
 	compareServers(facts, facts)
-	table := hostTable(HostRows(facts, []v1alpha1.NodeType{nodeType}, []v1alpha1.NodeProvider{provider}, nil))
+	table := hostTable(HostRows(facts, []v1alpha1.NodeType{nodeType}, []v1alpha1.NodeProvider{provider}, nil), false)
 	for i, want := range []string{
 		"metal a error available Off - - SameServer: BareMetalHost other/b has the same BMC 10.0.0.7",
 		"metal b free available Off - 7 x H100-SXM5-80GB none: h100: is selected by its labels but has 7 H100-SXM5-80GB, and 8 H100-SXM5-80GB are promised",
@@ -76,7 +76,7 @@ func TestAHostIsFreeOnlyWhenAMachineCouldClaimItAndElseSaysWhyNot(t *testing.T) 
 		facts := placement.HostFacts{Host: &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "metal", Name: "a"}}, Record: &v1alpha1.HostRecord{}}
 		facts.Host.Status.Provisioning.State = metal3.StateAvailable
 		c.change(&facts)
-		line := hostTable(HostRows([]placement.HostFacts{facts}, nil, providers, nil))[1]
+		line := hostTable(HostRows([]placement.HostFacts{facts}, nil, providers, nil), false)[1]
 		if last := line[len(line)-1]; line[2] != c.use || !strings.HasPrefix(last, c.says) {
 			t.Errorf("%s: %q, expected %s: %s", line[2], last, c.use, c.says)
 		}
@@ -94,7 +94,7 @@ func TestAMissingDiskIsShownBeforeAnEraseFailsAndWithWhatToDoAfterwards(t *testi
 		}},
 	}
 	const missing = "/dev/nvme1n1 (serial number LOST, 4096 bytes)"
-	if got := strings.Join(hostTable(HostRows([]placement.HostFacts{facts}, nil, nil, nil))[1], " "); !strings.HasSuffix(got, "missing, and an erase waits for it: "+missing) {
+	if got := strings.Join(hostTable(HostRows([]placement.HostFacts{facts}, nil, nil, nil), false)[1], " "); !strings.HasSuffix(got, "missing, and an erase waits for it: "+missing) {
 		t.Errorf("line %q", got)
 	}
 	m := machine("training-x", v1alpha1.MachineReleasing, 6, 0, isNot(v1alpha1.ReasonEraseFailed, "host a: DiskMissing"))
@@ -149,7 +149,7 @@ func TestHostsSayHowOneWhoseMachineIsGoneIsReleased(t *testing.T) {
 		if !strings.HasPrefix(row.Error, c.error) || (c.error == "") != (row.Error == "") || row.Release != c.release || (row.Use == "error") != (c.error != "") {
 			t.Errorf("%s: %+v", c.name, row)
 		}
-		line := strings.Join(hostTable([]HostRow{row})[1], " ")
+		line := strings.Join(hostTable([]HostRow{row}, false)[1], " ")
 		if strings.HasSuffix(line, command) != (c.release != "") || strings.Count(line, "ingot.dev/release=") > 1 || strings.Contains(row.Error, "may remain") != strings.Contains(line, "may remain") {
 			t.Errorf("%s: %s", c.name, line)
 		}
@@ -163,7 +163,7 @@ func TestAClaimedHostThatIsDeletedIsKeptForItsMachineEverywhere(t *testing.T) {
 	facts := placement.HostFacts{Host: host, Record: &v1alpha1.HostRecord{}}
 	const kept, way = "is being deleted and kept for Machine team/m1", "kubectl delete machine -n team m1"
 	rows := HostRows([]placement.HostFacts{facts}, nil, nil, MachineUIDs{"u1": true})
-	line := strings.Join(hostTable(rows)[1], " ")
+	line := strings.Join(hostTable(rows, false)[1], " ")
 	if rows[0].Use != "claimed" || !strings.Contains(line, kept) || !strings.Contains(line, way) {
 		t.Errorf("ingot hosts: %s", line)
 	}
@@ -196,7 +196,7 @@ func TestHostsNameTheNodesThatRemain(t *testing.T) {
 		"; may remain: Node gpu-7 of TenantCluster team/research; nobody looks for it: when it is not there any more, clear this by kubectl annotate baremetalhost -n metal a " + v1alpha1.AnnotationRemainingNodes + "-": onHost,
 	} {
 		row := HostRows([]placement.HostFacts{facts}, nil, nil, nil)[0]
-		if line := strings.Join(hostTable([]HostRow{row})[1], " "); !strings.HasSuffix(line, want) || len(row.RemainingNodes) != 1 {
+		if line := strings.Join(hostTable([]HostRow{row}, false)[1], " "); !strings.HasSuffix(line, want) || len(row.RemainingNodes) != 1 {
 			t.Errorf("%+v: %s", row, line)
 		}
 	}

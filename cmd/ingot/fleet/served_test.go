@@ -71,7 +71,7 @@ func TestAnErrorThatABaremetalOperatorHasUndoneKeepsNobodyFromTheHost(t *testing
 	})
 	providers := []v1alpha1.NodeProvider{{Spec: v1alpha1.NodeProviderSpec{HostNamespace: "metal", Metal3: &v1alpha1.Metal3Provider{}}}}
 	row := HostRows([]placement.HostFacts{facts}, nil, providers, nil)[0]
-	if line := strings.Join(hostTable([]HostRow{row})[1], "|"); row.Use != "free" || !strings.HasSuffix(line, "; an installation before failed and is undone: provisioning error: no such image") {
+	if line := strings.Join(hostTable([]HostRow{row}, false)[1], "|"); row.Use != "free" || !strings.HasSuffix(line, "; an installation before failed and is undone: provisioning error: no such image") {
 		t.Errorf("use %q, line %q", row.Use, line)
 	}
 	if next := DiagnoseHost(facts, nil, noon).Next; !strings.HasPrefix(next, "nothing: the installation that failed is undone") {
@@ -97,7 +97,7 @@ func TestAnAnnotationOnWhichNothingActsIsNamed(t *testing.T) {
 		row := HostRows([]placement.HostFacts{facts}, nil, providers, MachineUIDs{"m": true})[0]
 		m := machine("one", v1alpha1.MachineReady, 5, 0, isReady())
 		m.Status.HostRef = &v1alpha1.NamespacedReference{Namespace: "metal", Name: "server-04"}
-		for _, text := range []string{strings.Join(hostTable([]HostRow{row})[1], "|"), Diagnose(&m, &facts, nil, noon).text(), DiagnoseHost(facts, &providers[0].Spec, noon).text()} {
+		for _, text := range []string{strings.Join(hostTable([]HostRow{row}, false)[1], "|"), Diagnose(&m, &facts, nil, noon).text(), DiagnoseHost(facts, &providers[0].Spec, noon).text()} {
 			if !strings.Contains(text, "annotation "+name+" has no effect: a baremetal-operator serves this host") || !strings.Contains(text, "kubectl annotate bmh -n metal server-04 "+name+"-") {
 				t.Errorf("%s is not named in\n%s", name, text)
 			}
@@ -109,7 +109,7 @@ func TestAnAnnotationOnWhichNothingActsIsNamed(t *testing.T) {
 	}
 	free := servedHost(metal3.StateAvailable, func(h *metal3.BareMetalHost) { h.Annotations = map[string]string{v1alpha1.AnnotationErase: "Full"} })
 	row := HostRows([]placement.HostFacts{free}, nil, providers, nil)[0]
-	if line := strings.Join(hostTable([]HostRow{row})[1], "|"); row.Use != "EraseUnsupported" || strings.Count(line, v1alpha1.AnnotationErase) != 1 || !strings.Contains(line, "on which nothing acts") {
+	if line := strings.Join(hostTable([]HostRow{row}, false)[1], "|"); row.Use != "EraseUnsupported" || strings.Count(line, v1alpha1.AnnotationErase) != 1 || !strings.Contains(line, "on which nothing acts") {
 		t.Errorf("use %q, line %q", row.Use, line)
 	}
 }
@@ -123,7 +123,7 @@ func TestNothingKeepsADeletedHostOfABaremetalOperatorForItsMachine(t *testing.T)
 	m.Status.HostRef = &v1alpha1.NamespacedReference{Namespace: "metal", Name: "server-04"}
 	d := Diagnose(&m, &facts, nil, noon)
 	row := HostRows([]placement.HostFacts{facts}, nil, nil, MachineUIDs{"m": true})[0]
-	for _, text := range []string{d.text(), d.Next, strings.Join(hostTable([]HostRow{row})[1], "|")} {
+	for _, text := range []string{d.text(), d.Next, strings.Join(hostTable([]HostRow{row}, false)[1], "|")} {
 		if strings.Contains(text, "kept for") || !strings.Contains(text, "kubectl delete machine -n research one, and create the BareMetalHost again") {
 			t.Errorf("it says %q", text)
 		}

@@ -130,7 +130,7 @@ func (d Diagnosis) nextStep() string {
 	if hint := d.checkHint(); hint != "" {
 		return hint
 	}
-	if advice := d.diskStep(); advice != "" {
+	if advice := d.partStep(); advice != "" {
 		return advice
 	}
 	if advice := cmp.Or(d.servedStep(), d.ironicStep(), d.reasonStep(d.Machine.Reason)); advice != "" {
@@ -215,12 +215,12 @@ func (d Diagnosis) checkHint() string {
 	return ""
 }
 
-// diskStep is what a person can do when the last attempt on the host has failed for want of a disk.
-func (d Diagnosis) diskStep() string {
+// partStep is what a person can do when the last attempt on the host has failed for want of a disk, or because of another TPM.
+func (d Diagnosis) partStep() string {
 	if d.Attempt == nil || d.Attempt.Outcome != v1alpha1.AttemptFailed || d.Host == nil {
 		return ""
 	}
-	annotate := "kubectl annotate --overwrite bmh -n " + d.Host.Namespace + " " + d.Host.Name + " "
+	annotate := d.annotate()
 	retry := "then ask for another try: " + annotate + v1alpha1.AnnotationRetry + "=$(date +%s)"
 	switch hardware.Reason(d.Attempt.Reason) {
 	case hardware.ReasonRootDiskDiffers:
@@ -229,6 +229,8 @@ func (d Diagnosis) diskStep() string {
 			return advice + input.ShellWord(d.others[0])
 		}
 		return advice + "SERIAL, where SERIAL is one of: " + cmp.Or(strings.Join(d.others, ", "), "those in the attempt's message")
+	case hardware.ReasonTPMDiffers:
+		return d.tpmStep()
 	case hardware.ReasonDiskMissing:
 		return "mend the disk, " + retry + "; if it was taken out: " + annotate + v1alpha1.AnnotationDiskGone + "=" +
 			missingDisks(d.missing)

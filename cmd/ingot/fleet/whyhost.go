@@ -31,7 +31,7 @@ func DiagnoseHost(host placement.HostFacts, provider *v1alpha1.NodeProviderSpec,
 	if ref := host.Host.Spec.ConsumerRef; ref != nil {
 		d.Summary = fmt.Sprintf("host %s/%s is %s, and %s %s/%s has it", row.Namespace, row.Name, row.State, ref.Kind, ref.Namespace, ref.Name)
 	}
-	if d.Next = d.diskStep(); d.Next == "" {
+	if d.Next = d.partStep(); d.Next == "" {
 		d.Next = d.hostStep()
 	}
 	return d

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/plan/inventory"
 	"github.com/ingot-dev/ingot/controllers/plan/providerkind"
 )
 
@@ -109,11 +110,13 @@ func (d Diagnosis) writeAttempt(b *strings.Builder) {
 // writeEvidence says through what channel the agent reports, and what it has done to each disk.
 func (d Diagnosis) writeEvidence(b *strings.Builder) {
 	if c := hardware.Channel(d.Progress.Channel); c != "" {
+		tpm := inventory.HardwareTPM(d.Progress.TPM)
 		strength := "no neighbour can report in the server's place"
-		if !c.IsProof() {
+		if !hardware.IsProof(c, tpm.Proof) {
 			strength = "a neighbour on the provisioning network can report in the server's place"
 		}
-		fmt.Fprintf(b, "  channel    %s: %s\n", c, strength)
+		fmt.Fprintf(b, "  channel    %s%s: %s\n", c, tpm.Proof.Describe(), strength)
+		d.writeTPM(b, tpm)
 	}
 	for _, disk := range d.Progress.Disks {
 		fmt.Fprintf(b, "  disk       %s: %s", hardware.Disk(disk.DiskInventory), disk.Result)

@@ -38,6 +38,9 @@ The first line names the columns, in any order:
   ironic node    UUID or name of the node that Ironic has for the server already, with
                  --provider ironic; the column and its cells may be absent. A server with
                  such a node may be without bmc address, user and password file
+  tpm key        fingerprint of the endorsement key of the server's TPM (SHA-256 of the
+                 SubjectPublicKeyInfo), or none: no agent of another server is served. The
+                 column and its cells may be absent; then the first key that is seen is trusted
   label:KEY      a label of the host, such as label:rack; any number of such columns
 
 A line that begins with # is left out. When a line is wrong nothing is printed but

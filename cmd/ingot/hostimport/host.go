@@ -18,6 +18,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
+	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/plan/bmcaddress"
 	"github.com/ingot-dev/ingot/controllers/plan/sameserver"
 )
@@ -40,6 +41,8 @@ type Host struct {
 	User, Password string
 	// IronicNode is the UUID or the name of the node that a site's Ironic has for it already; empty: none is said.
 	IronicNode string
+	// TPMKey is the fingerprint of its TPM's endorsement key, or hardware.NoTPM; empty: the first one that is seen is trusted.
+	TPMKey string
 	// Labels of its own.
 	Labels map[string]string
 }
@@ -62,8 +65,14 @@ func (h Host) objects(namespace string, common map[string]string) []cli.Object {
 	if len(labels) > 0 {
 		host["labels"] = labels
 	}
-	if h.IronicNode != "" {
-		host["annotations"] = map[string]any{v1alpha1.AnnotationIronicNode: h.IronicNode}
+	annotations := map[string]any{}
+	for name, value := range map[string]string{v1alpha1.AnnotationIronicNode: h.IronicNode, v1alpha1.AnnotationTPMKey: h.TPMKey} {
+		if value != "" {
+			annotations[name] = value
+		}
+	}
+	if len(annotations) > 0 {
+		host["annotations"] = annotations
 	}
 	// The host stays off until a Machine claims it.
 	spec := map[string]any{"online": false, "bootMACAddress": h.MAC}
@@ -162,6 +171,7 @@ func (c *tableChecker) checkHost(r row) Host {
 	} else if h.IronicNode != "" {
 		c.checkUnique(r, "ironic node", strings.ToLower(h.IronicNode))
 	}
+	h.TPMKey = c.checkTPMKey(r)
 	if hasBMC {
 		h.Password = c.checkLogin(r)
 	}
@@ -171,6 +181,24 @@ func (c *tableChecker) checkHost(r row) Host {
 		}
 	}
 	return h
+}
+
+// checkTPMKey returns the fingerprint of the server's TPM. Only Ingot's own agent proves one.
+func (c *tableChecker) checkTPMKey(r row) string {
+	cell := r.cells[columnTPMKey]
+	if cell == "" {
+		return ""
+	}
+	key, isValid := hardware.ParseTPMKey(cell)
+	switch {
+	case !isValid:
+		c.addFinding(r, "tpm key %q: expected the SHA-256 digest of an endorsement key's SubjectPublicKeyInfo in 64 hexadecimal digits, or %s", cell, hardware.NoTPM)
+	case c.provider != providerRedfish:
+		c.addFinding(r, "tpm key: the agents of NodeProviders of kind %s prove no TPM: leave it out", c.provider)
+	case key != hardware.NoTPM:
+		c.checkUnique(r, "tpm key", key)
+	}
+	return key
 }
 
 // needsBMC reports whether the line must have a BMC. One that names its node in Ironic may be without: Ironic has it.

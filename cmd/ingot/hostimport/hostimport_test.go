@@ -158,6 +158,21 @@ func TestAHostNamesTheNodeThatIronicHasForIt(t *testing.T) {
 	}
 }
 
+func TestAHostListsTheTPMOfItsServer(t *testing.T) {
+	fingerprint := strings.Repeat("AB:", 31) + "AB"
+	table := strings.TrimSpace(header) + ",TPM key\n" + strings.TrimSpace(good) + ",SHA256:" + fingerprint + "\nb,redfish://10.0.0.12,52:54:00:0a:00:02,root,passwords/a,\nc,redfish://10.0.0.13,52:54:00:0a:00:03,root,passwords/a,none\nd,redfish://10.0.0.14,52:54:00:0a:00:04,root,passwords/a,none\n"
+	status, stdout, stderr := ingot(write(t, table))
+	if status != cli.ExitOK {
+		t.Fatalf("status %d: %s", status, stderr)
+	}
+	hosts, _ := decode(t, stdout)
+	for i, want := range []string{strings.Repeat("ab", 32), "", "none", "none"} {
+		if got := hosts[i].Annotations[v1alpha1.AnnotationTPMKey]; got != want {
+			t.Errorf("%s lists %q, expected %q", hosts[i].Name, got, want)
+		}
+	}
+}
+
 func TestEveryWrongLineIsToldAndNothingIsPrinted(t *testing.T) {
 	for _, c := range []struct {
 		name, table string
@@ -187,6 +202,9 @@ func TestEveryWrongLineIsToldAndNothingIsPrinted(t *testing.T) {
 		{"an empty password", header + strings.Replace(good, "passwords/a", "empty", 1), []string{`:2: password file "empty": it is empty`}, ""},
 		{"a node of Ironic for Redfish", strings.TrimSpace(header) + ",ironic node\n" + strings.TrimSpace(good) + ",node-7\n", []string{`:2: ironic node "node-7": only NodeProviders of kind ironic`}, ""},
 		{"two hosts on one node of Ironic", strings.TrimSpace(header) + ",Ironic-Node\n" + strings.TrimSpace(good) + ",node-7\nb,ipmi://10.0.0.12,52:54:00:0a:00:02,root,passwords/a,NODE-7\n", []string{":3: the ironic node is that of line 2"}, "ironic"},
+		{"no fingerprint of a TPM", strings.TrimSpace(header) + ",tpm key\n" + strings.TrimSpace(good) + ",ab12\n", []string{`:2: tpm key "ab12": expected the SHA-256 digest`}, ""},
+		{"a TPM of two hosts", strings.TrimSpace(header) + ",tpm key\n" + strings.TrimSpace(good) + "," + strings.Repeat("ab", 32) + "\nb,redfish://10.0.0.12,52:54:00:0a:00:02,root,passwords/a," + strings.Repeat("AB", 32) + "\n", []string{":3: the tpm key is that of line 2"}, ""},
+		{"a TPM for Ironic", strings.TrimSpace(header) + ",tpm key\n" + strings.TrimSpace(good) + "," + strings.Repeat("ab", 32) + "\n", []string{":2: tpm key: the agents of NodeProviders of kind ironic prove no TPM"}, "ironic"},
 		{"no BMC and no node", strings.TrimSpace(header) + ",ironic node\na,,52:54:00:0a:00:01,,,\n", []string{":2: bmc address: expected one such as", ":2: user: expected", `:2: password file ""`}, "ironic"},
 		{"half a BMC beside a node", strings.TrimSpace(header) + ",ironic node\na,ipmi://10.0.0.12,52:54:00:0a:00:01,,,node-7\n", []string{":2: user: expected", `:2: password file ""`}, "ironic"},
 		{"two lines", header + strings.Replace(good, "passwords/a", "two", 1), []string{`:2: password file "two": expected one line`}, ""},

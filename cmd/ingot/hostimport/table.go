@@ -30,8 +30,11 @@ const (
 	labelPrefix    = "label:"
 )
 
-// columnIronicNode is a column that a table may have.
-const columnIronicNode = "ironicnode"
+// Columns that a table may have.
+const (
+	columnIronicNode = "ironicnode"
+	columnTPMKey     = "tpmkey"
+)
 
 // columns are the columns that every table must have, in the order in which a missing one is reported, with their names for people.
 var columns = []struct{ key, name string }{
@@ -141,7 +144,7 @@ func headerKeys(header []string) ([]string, string) {
 		if !strings.HasPrefix(key, labelPrefix) {
 			key = strings.NewReplacer(" ", "", "-", "", "_", "").Replace(strings.ToLower(key))
 			if !isColumn(key) {
-				return nil, fmt.Sprintf("unknown column %q: expected %s, and ironic node and %sKEY for labels, which may be absent", name, columnNames(), labelPrefix)
+				return nil, fmt.Sprintf("unknown column %q: expected %s, and ironic node, tpm key and %sKEY for labels, which may be absent", name, columnNames(), labelPrefix)
 			}
 		} else if problem := labelProblem(strings.TrimPrefix(key, labelPrefix), ""); problem != "" {
 			return nil, fmt.Sprintf("column %q: %s", name, problem)
@@ -160,7 +163,7 @@ func headerKeys(header []string) ([]string, string) {
 }
 
 func isColumn(key string) bool {
-	if key == columnIronicNode {
+	if key == columnIronicNode || key == columnTPMKey {
 		return true
 	}
 	for _, c := range columns {

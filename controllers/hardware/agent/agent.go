@@ -15,6 +15,7 @@ import (
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
+	"github.com/ingot-dev/ingot/controllers/hardware/agent/tpm"
 	"github.com/ingot-dev/ingot/controllers/hardware/cmdline"
 )
 
@@ -73,6 +74,8 @@ type Config struct {
 	Disks func(context.Context) ([]Disk, []hardware.UnusableDisk, error)
 	// Inventory reads the hardware of the server.
 	Inventory func(context.Context) (hardware.Inventory, error)
+	// TPM opens the TPM 2.0 of the server; nil, and a nil device: it has none. An error is a TPM that proves nothing, and not one that is absent.
+	TPM func(context.Context) (*tpm.Device, error)
 	// Clock is the clock; nil means SystemClock.
 	Clock Clock
 	// Random is the source of the agent's key; nil means crypto/rand.Reader.
@@ -153,8 +156,12 @@ func Run(ctx context.Context, config Config) (ExitAction, error) {
 	if err != nil {
 		return PowerOff, err
 	}
+	registration := protocol.Registration{Inventory: inventory}
+	if registration.TPM, err = client.proveServer(ctx); err != nil {
+		return PowerOff, fmt.Errorf("asking for a challenge: %w", err)
+	}
 	var instructions protocol.Instructions
-	if err := client.post(ctx, protocol.PathRegister, protocol.Registration{Inventory: inventory}, &instructions); err != nil {
+	if err := client.post(ctx, protocol.PathRegister, registration, &instructions); err != nil {
 		return PowerOff, fmt.Errorf("registering: %w", err)
 	}
 	config.Log.Info("registered", "attempt", instructions.Attempt, "operation", instructions.Operation)

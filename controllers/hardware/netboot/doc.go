@@ -48,6 +48,9 @@
 // (WrongServer). Other differences from the known hardware are reported (Findings.ServerDiffers), or refused with
 // HostSettings.StrictIdentity.
 //
+// Where the server has a TPM 2.0, the agent first asks for its key, which the service makes from the boot, the endorsement key and an object in the TPM, and seals for
+// both (package tpm): who speaks in the session has opened it on that server. A registration without the TPM that is known of the host fails the attempt (TPMDiffers).
+//
 // Before it changes a disk the agent lists those that it has found, and the service decides (package diskrules): to which one the image is written, or whether all
 // that must be erased are there. No answer to an agent has a serial number, a UUID or a disk that the host is known by.
 //

@@ -47,6 +47,10 @@ func (s *Service) serveRegister(r agentRequest) (any, error) {
 	if err := input.Clean(&registration.Inventory, hardware.MaxText, hardware.MaxParts); err != nil {
 		return nil, protocol.Refusalf(protocol.BadRequest, "%v", err)
 	}
+	reported, err := s.readTPM(r, registration.TPM)
+	if err != nil {
+		return nil, err
+	}
 	settings, err := s.hostSettings(r.Context(), r.session)
 	if err != nil {
 		return nil, err
@@ -59,7 +63,7 @@ func (s *Service) serveRegister(r agentRequest) (any, error) {
 		if err := checkNotFinished(session); err != nil {
 			return err
 		}
-		refusal = s.register(session, registration.Inventory, r, settings)
+		refusal = s.register(session, registered{registration.Inventory, reported}, r, settings)
 		return nil
 	})
 	switch {
@@ -81,10 +85,16 @@ func (s *Service) serveRegister(r agentRequest) (any, error) {
 	return s.instructions(session, settings, r.now), nil
 }
 
+// registered is what an agent has reported of its server.
+type registered struct {
+	inventory hardware.Inventory
+	tpm       hardware.TPM
+}
+
 // register makes the agent the only one of the session's boot, or returns why it is refused. A refusal changes the session too: it says what
 // was noticed, and a server that is not the host's ends the attempt.
-func (s *Service) register(session *Session, found hardware.Inventory, r agentRequest, settings HostSettings) *protocol.Refusal {
-	address := addressOf(r.Request)
+func (s *Service) register(session *Session, reported registered, r agentRequest, settings HostSettings) *protocol.Refusal {
+	address, found := addressOf(r.Request), reported.inventory
 	if session.Agent.KeyDigest != "" {
 		if err := checkAgent(*session, r.keyDigest); err != nil {
 			s.addAnotherAgent(session, address, r.now)
@@ -95,6 +105,14 @@ func (s *Service) register(session *Session, found hardware.Inventory, r agentRe
 	if message := bootMACProblem(session.BootMAC, found); message != "" {
 		failAttempt(session, hardware.ReasonWrongServer, message+"; the agent registered from "+address)
 		return protocol.Refusalf(protocol.WrongServer, "%s", message)
+	}
+	channel := session.Channel
+	if r.TLS == nil {
+		channel = channel.ByHTTP()
+	}
+	judged, refusal := judgeTPM(session, reported.tpm, channel, address)
+	if refusal != nil {
+		return refusal
 	}
 	if message := identityDifference(session.Inventory, found); message != "" {
 		if settings.StrictIdentity {
@@ -110,9 +128,7 @@ func (s *Service) register(session *Session, found hardware.Inventory, r agentRe
 	if refusal := refuseHardware(session, found); refusal != nil {
 		return refusal
 	}
-	if r.TLS == nil {
-		session.Channel = session.Channel.ByHTTP()
-	}
+	session.Channel, session.TPM = channel, judged
 	session.Agent = Agent{KeyDigest: r.keyDigest, Address: address, RegisteredAt: r.now, HeardAt: r.now}
 	s.enterStep(session, hardware.StepRegistered, r.now)
 	if session.SilentBoots.Way == session.Way() {

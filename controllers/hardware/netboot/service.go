@@ -147,6 +147,7 @@ func New(options Options) (*Service, error) {
 	for _, image := range []ownImage{s.medium(), s.program()} {
 		s.mux.HandleFunc("GET /media/{secret}/"+image.file, s.serveImage(image))
 	}
+	s.mux.HandleFunc("POST "+protocol.PathChallenge, withTimeout(s.withToken(s.serveChallenge)))
 	s.mux.HandleFunc("POST "+protocol.PathRegister, withTimeout(s.withToken(s.serveRegister)))
 	s.mux.HandleFunc("POST "+protocol.PathDisks, withTimeout(s.withAuthorization(s.serveDisks)))
 	s.mux.HandleFunc("GET "+protocol.PathConfigDrive, withTimeout(s.withAuthorization(s.serveConfigDrive)))
@@ -270,6 +271,8 @@ type Session struct {
 	Findings Findings
 	// Inventory is the known hardware of the host; nil when nothing is known.
 	Inventory *hardware.Inventory
+	// KnownTPM is what is known of its TPM.
+	KnownTPM hardware.KnownTPM
 	// Disks are the disks that an erase must clear; nil when nothing is known.
 	Disks *hardware.KnownDisks
 }

@@ -34,7 +34,7 @@ func (s *Store) session(host *metal3.BareMetalHost, record *v1alpha1.HostRecord)
 func storedSession(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Session {
 	s := netboot.Session{
 		HostUID: string(host.UID), Namespace: host.Namespace, Name: host.Name, BootMAC: strings.ToLower(host.Spec.BootMACAddress),
-		Inventory: inventory.HardwareInventory(record.Status.Seen()), Disks: inventory.DisksToErase(&record.Status),
+		Inventory: inventory.HardwareInventory(record.Status.Seen()), Disks: inventory.DisksToErase(&record.Status), KnownTPM: inventory.KnownTPM(host.Annotations[v1alpha1.AnnotationTPMKey], &record.Status),
 	}
 	w := record.Status.Wanted
 	if w == nil {
@@ -68,6 +68,7 @@ func storedSession(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netb
 		Number: a.Number, State: hardware.AttemptState(a.State), Step: hardware.Step(a.Step), DoneBytes: a.DoneBytes, TotalBytes: a.TotalBytes,
 		Boots: int(a.Boots), Reason: hardware.Reason(a.Reason), Message: a.Message,
 		RootDisk: inventory.HardwareDisk(a.RootDisk), Evidence: inventory.HardwareEvidence(a.Disks), Channel: hardware.Channel(a.Channel),
+		TPM: inventory.HardwareTPM(a.TPM),
 	}
 	s.BootOrder = a.BootOrder
 	s.BootWay, s.ImageBoots, s.SilentBoots = hardware.BootSource(a.BootWay), int(a.ImageBoots), silentBoots(a.SilentBoots)
@@ -185,7 +186,7 @@ func updateRecord(record *v1alpha1.HostRecord, before, after netboot.Session) er
 	found := seenInventory(record, before, after)
 	record.Status.Attempt = &v1alpha1.HostAttempt{
 		Number: after.Number, State: string(after.State), Step: string(after.Step), StepAt: microTime(after.StepAt), StepDeadline: stepDeadline(after), OpenedAt: microTime(after.OpenedAt),
-		Boots: int32(after.Boots), BootWay: string(after.BootWay), Channel: v1alpha1.AgentChannel(after.Channel), ImageBoots: int32(after.ImageBoots), SilentBoots: recordSilentBoots(after.SilentBoots), BootOrder: after.BootOrder, DoneBytes: after.DoneBytes, TotalBytes: after.TotalBytes, Reason: string(after.Reason), Message: input.Line(after.Message, v1alpha1.MaxAttemptMessage),
+		Boots: int32(after.Boots), BootWay: string(after.BootWay), Channel: v1alpha1.AgentChannel(after.Channel), TPM: inventory.RecordTPM(after.TPM), ImageBoots: int32(after.ImageBoots), SilentBoots: recordSilentBoots(after.SilentBoots), BootOrder: after.BootOrder, DoneBytes: after.DoneBytes, TotalBytes: after.TotalBytes, Reason: string(after.Reason), Message: input.Line(after.Message, v1alpha1.MaxAttemptMessage),
 		Agent: hostAgent(after.Agent), ConfigDriveAwaitedAt: microTime(after.ConfigDriveAwaitedAt), Findings: hostFindings(after.Findings), KernelAwaited: kernelAwaited(after.KernelAwaited), KernelFetchedAt: microTime(after.KernelFetchedAt),
 		Inventory: found, RootDisk: inventory.RecordDisk(after.RootDisk), Disks: inventory.RecordEvidence(after.Evidence),
 	}

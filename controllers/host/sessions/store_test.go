@@ -397,6 +397,41 @@ func TestTheAgentOfABootAndTheFindingsAreKept(t *testing.T) {
 	}
 }
 
+// TestASessionKnowsTheTPMOfItsServer: what an agent reported is kept, and what a person lists comes before it.
+func TestASessionKnowsTheTPMOfItsServer(t *testing.T) {
+	r := newRig(t)
+	reported := hardware.TPM{Proof: hardware.TPMFirstUse, Key: strings.Repeat("ab", 32), Certificate: "MII"}
+	_, err := r.store.Update(t.Context(), r.uid(), func(s *netboot.Session) error {
+		s.TPM = reported
+		return nil
+	})
+	expect(t, err, "")
+	first, err := r.store.ByUID(t.Context(), r.uid())
+	expect(t, err, "")
+	if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(r.record), r.record); err != nil {
+		t.Fatal(err)
+	}
+	r.record.Status.TPM = r.record.Status.Attempt.TPM
+	if err := server.Client.Status().Update(t.Context(), r.record); err != nil {
+		t.Fatal(err)
+	}
+	got, err := newStore(t, r.host.Namespace).ByUID(t.Context(), r.uid())
+	expect(t, err, "")
+	if got.TPM != reported || got.KnownTPM != (hardware.KnownTPM{Key: reported.Key}) || first.KnownTPM != (hardware.KnownTPM{Key: reported.Key, IsFirstUse: true}) {
+		t.Errorf("reported %+v, known %+v", got.TPM, got.KnownTPM)
+	}
+	before := r.host.DeepCopy()
+	metav1.SetMetaDataAnnotation(&r.host.ObjectMeta, v1alpha1.AnnotationTPMKey, strings.Repeat("CD", 32))
+	if err := server.Client.Patch(t.Context(), r.host, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	got, err = newStore(t, r.host.Namespace).ByUID(t.Context(), r.uid())
+	expect(t, err, "")
+	if got.KnownTPM != (hardware.KnownTPM{Key: strings.Repeat("cd", 32), IsListed: true}) {
+		t.Errorf("listed: %+v", got.KnownTPM)
+	}
+}
+
 // refusingReader is an API server that must not be read.
 type refusingReader struct{ client.Reader }
 

@@ -143,6 +143,8 @@ type Host struct {
 	DisksGoneAt time.Time
 	// RootDisk is the value of the annotation ingot.dev/root-disk.
 	RootDisk string
+	// TPMKey is the value of the annotation ingot.dev/tpm-key.
+	TPMKey string
 	// Status is its current status.
 	Status Status
 }

@@ -108,7 +108,7 @@ func (f Facts) recordSuccess(r *v1alpha1.HostRecordStatus, status hardware.Attem
 		r.Installed.RootDisk = inventory.RecordDisk(status.RootDisk)
 	case hardware.OpErase:
 		r.Installed = nil
-		r.Erased = &v1alpha1.EraseProof{Mode: w.Erase, Attempt: w.Number, At: *w.EndedAt, Tenant: r.LastTenant, Channel: v1alpha1.AgentChannel(status.Channel),
+		r.Erased = &v1alpha1.EraseProof{Mode: w.Erase, Attempt: w.Number, At: *w.EndedAt, Tenant: r.LastTenant, Channel: v1alpha1.AgentChannel(status.Channel), TPM: v1alpha1.TPMProof(status.TPM.Proof),
 			Disks: inventory.EraseEvidence(status.Evidence, r.Disks)}
 	}
 }
@@ -121,6 +121,7 @@ func (f Facts) endAttempt(r *v1alpha1.HostRecordStatus, outcome v1alpha1.Attempt
 	}
 	now := metav1.NewMicroTime(f.Now)
 	r.Wanted.Outcome, r.Wanted.EndedAt = outcome, &now
+	keepTPM(r)
 	return r.Wanted
 }
 

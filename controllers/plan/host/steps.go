@@ -49,6 +49,7 @@ type step struct {
 var attemptSteps = []step{
 	{"accept ingot.dev/retry", (*planner).acceptRetryAnnotation},
 	{"accept ingot.dev/root-disk", (*planner).acceptRootDisk},
+	{"accept ingot.dev/tpm-key", (*planner).acceptTPMKey},
 	{"accept other requirements on the hardware", (*planner).acceptOtherRequirements},
 	{"write the intent to the record", (*planner).waitForRecord},
 	{"cancel another attempt", (*planner).cancelOtherAttempt},

@@ -93,6 +93,7 @@ var failureKinds = map[string]string{
 	string(hardware.ReasonDiskError):            "a disk cannot be read or written",
 	string(hardware.ReasonWrongServer):          "another server answered than the host's, and nothing was written",
 	string(hardware.ReasonServerDiffers):        "the server is not the one that is known, and nothing was written",
+	string(hardware.ReasonTPMDiffers):           "the TPM did not prove that the server is the one that is known, and nothing was written",
 	string(hardware.ReasonAnotherAgent):         "two agents spoke for one server, and nothing of either counts",
 	string(hardware.ReasonNoDisk):               "no disk was found",
 	string(hardware.ReasonDiskMissing):          "a disk that is to be erased is not there",

@@ -19,7 +19,7 @@ import (
 // Without the rule about forging: a neighbour asks for the boot document of a server that is to be erased, registers before it does, and says that all was erased.
 // The host goes to the next tenant with the data of the last.
 func checkLastTenant(r Request, f HostFacts) Evaluation {
-	done, channel := eraseSince(f)
+	done, channel, tpm := eraseSince(f)
 	policy := r.Provider.Erase
 	if policy == nil {
 		policy = &v1alpha1.ErasePolicy{}
@@ -30,10 +30,10 @@ func checkLastTenant(r Request, f HostFacts) Evaluation {
 	}
 	since := fmt.Sprintf("had only this erase since: %s; %s", erased, eraseAdvice(r, f.Host, erased))
 	if erased == v1alpha1.EraseFull || erased == v1alpha1.EraseMetadata && policy.AllowMetadataBetweenTenants {
-		if channel.IsProof() || policy.AllowForgeableEraseBetweenTenants {
+		if hardware.IsProof(channel, tpm) || policy.AllowForgeableEraseBetweenTenants {
 			return Evaluation{}
 		}
-		since = forgeryText(r, f.Host, done, channel)
+		since = forgeryText(r, f.Host, done, channel, tpm)
 	}
 	switch {
 	case last.name != r.Tenant:
@@ -46,7 +46,7 @@ func checkLastTenant(r Request, f HostFacts) Evaluation {
 }
 
 // forgeryText says why an erase does not count that a neighbour can forge, and what makes one count.
-func forgeryText(r Request, host *metal3.BareMetalHost, done v1alpha1.EraseMode, channel hardware.Channel) string {
+func forgeryText(r Request, host *metal3.BareMetalHost, done v1alpha1.EraseMode, channel hardware.Channel, tpm hardware.TPMProof) string {
 	how := ""
 	switch {
 	case !hasRecords(r):
@@ -54,10 +54,10 @@ func forgeryText(r Request, host *metal3.BareMetalHost, done v1alpha1.EraseMode,
 	case r.Provider.Ironic != nil:
 		how = "have Ironic boot its node by virtual media (boot_interface), by a BMC whose certificate is verified, and then annotate it " + v1alpha1.AnnotationErase + "=Full"
 	default:
-		how = "have spec.redfish.netboot.ways of the NodeProvider begin with VirtualMedia or PinnedHTTP, by BMCs whose certificates are verified, and then " + eraseAdvice(r, host, v1alpha1.EraseNone)
+		how = "have spec.redfish.netboot.ways of the NodeProvider begin with VirtualMedia or PinnedHTTP, by BMCs whose certificates are verified, or list the key of its TPM (" + v1alpha1.AnnotationTPMKey + "), and then " + eraseAdvice(r, host, v1alpha1.EraseNone)
 	}
-	return fmt.Sprintf("its erase since (%s) does not count: it was reported through the channel %s, which a neighbour on the provisioning network can use in the server's place: %s; "+
-		"or accept that risk with spec.erase.allowForgeableEraseBetweenTenants of the NodeProvider", done, cmp.Or(string(channel), "of an earlier version, which noted none"), how)
+	return fmt.Sprintf("its erase since (%s) does not count: it was reported through the channel %s%s, which a neighbour on the provisioning network can use in the server's place: %s; "+
+		"or accept that risk with spec.erase.allowForgeableEraseBetweenTenants of the NodeProvider", done, cmp.Or(string(channel), "of an earlier version, which noted none"), tpm.Describe(), how)
 }
 
 // eraseAdvice says what makes a host fit for another tenant whose last erase is given.
@@ -78,15 +78,15 @@ func eraseAdvice(r Request, host *metal3.BareMetalHost, erased v1alpha1.EraseMod
 	return advice
 }
 
-// eraseSince returns the erase since the last installation, and the channel through which it was reported.
-func eraseSince(f HostFacts) (v1alpha1.EraseMode, hardware.Channel) {
+// eraseSince returns the erase since the last installation, the channel through which it was reported, and what the TPM of the server proved of who did.
+func eraseSince(f HostFacts) (v1alpha1.EraseMode, hardware.Channel, hardware.TPMProof) {
 	switch {
 	case f.Record == nil && f.Host.Annotations[v1alpha1.AnnotationLastErase] == string(v1alpha1.EraseMetadata):
-		return v1alpha1.EraseMetadata, bmcaddress.Channel(f.Host.Spec.BMC.Address, f.Host.Spec.BMC.DisableCertificateVerification)
+		return v1alpha1.EraseMetadata, bmcaddress.Channel(f.Host.Spec.BMC.Address, f.Host.Spec.BMC.DisableCertificateVerification), ""
 	case f.Record != nil && f.Record.Status.Erased != nil && f.Record.Status.Installed == nil:
-		return f.Record.Status.Erased.Mode, hardware.Channel(f.Record.Status.Erased.Channel)
+		return f.Record.Status.Erased.Mode, hardware.Channel(f.Record.Status.Erased.Channel), hardware.TPMProof(f.Record.Status.Erased.TPM)
 	}
-	return v1alpha1.EraseNone, ""
+	return v1alpha1.EraseNone, "", ""
 }
 
 // lastTenant is the TenantCluster that had the disks of a host last. The name is empty where nobody had.

@@ -206,6 +206,15 @@ func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
 		{"an erase that a neighbour can forge is not enough between tenants", func(_ *Request, f *HostFacts) {
 			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull, Channel: "Network"}
 		}, OtherTenant, "its erase since (Full) does not count: it was reported through the channel Network, which a neighbour on the provisioning network can use in the server's place: have spec.redfish.netboot.ways"},
+		{"an erase that a known TPM has proved is enough between tenants", func(_ *Request, f *HostFacts) {
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull, Channel: "Network", TPM: "Known"}
+		}, Chosen, ""},
+		{"an erase by a TPM that was seen first then is not enough between tenants", func(_ *Request, f *HostFacts) {
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull, Channel: "Network", TPM: "FirstUse"}
+		}, OtherTenant, "channel Network, from a server whose TPM was seen first then, which a neighbour"},
+		{"an erase without a TPM says so", func(_ *Request, f *HostFacts) {
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull, Channel: "Network", TPM: "None"}
+		}, OtherTenant, "channel Network without a TPM, which a neighbour"},
 		{"an erase by a BMC whose certificate is not verified is not enough between tenants", func(_ *Request, f *HostFacts) {
 			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull, Channel: "UnverifiedBMC"}
 		}, OtherTenant, "channel UnverifiedBMC"},

@@ -16,6 +16,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/imagebuilder/bootcheck"
 	"github.com/ingot-dev/ingot/test/bmc"
+	"github.com/ingot-dev/ingot/test/swtpm"
 	"github.com/ingot-dev/ingot/test/vm/uefi"
 )
 
@@ -60,6 +61,8 @@ type Options struct {
 	Accelerate bool
 	// NextBoot returns what the machine boots when it starts.
 	NextBoot func() hardware.BootSource
+	// TPM returns the folder with the state of the machine's TPM 2.0; nil: it has none.
+	TPM func() string
 	// Media returns the file of the inserted medium; empty: none.
 	Media func() string
 	Log   *slog.Logger
@@ -79,7 +82,9 @@ type Machine struct {
 type process struct {
 	command *exec.Cmd
 	monitor *monitor
-	done    chan struct{}
+	// tpm is that of this run; nil: none.
+	tpm  *swtpm.TPM
+	done chan struct{}
 }
 
 // New returns a machine that is off.
@@ -159,6 +164,9 @@ func (m *Machine) start() {
 func (m *Machine) follow(p *process) {
 	isReset := p.monitor.isEndedByReset()
 	err := p.command.Wait()
+	if p.tpm != nil {
+		p.tpm.Stop()
+	}
 	m.mu.Lock()
 	m.process = nil
 	m.mu.Unlock()
@@ -220,18 +228,38 @@ func (m *Machine) run(boot hardware.BootSource) (*process, error) {
 	if m.options.ARM64 {
 		program = "qemu-system-aarch64"
 	}
-	command := exec.Command(program, m.arguments(socket, boot)...)
+	arguments := m.arguments(socket, boot)
+	p := &process{done: make(chan struct{})}
+	if m.options.TPM != nil {
+		if p.tpm, err = swtpm.Drive(m.options.TPM()); err != nil {
+			return nil, err
+		}
+		arguments = append(arguments, "-chardev", "socket,id=tpm,path="+p.tpm.Socket, "-tpmdev", "emulator,id=tpm0,chardev=tpm", "-device", "tpm-crb,tpmdev=tpm0")
+	}
+	if err := p.begin(program, arguments, socket, console); err != nil {
+		if p.tpm != nil {
+			p.tpm.Stop()
+		}
+		return nil, err
+	}
+	return p, nil
+}
+
+// begin starts the program and connects to its monitor.
+func (p *process) begin(program string, arguments []string, socket string, console *os.File) error {
+	command := exec.Command(program, arguments...)
 	command.Stdout, command.Stderr = console, console
 	// The machine ends with the test, also when the test is killed.
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := command.Start(); err != nil {
-		return nil, err
+		return err
 	}
 	mon, err := openMonitor(context.Background(), socket)
 	if err != nil {
-		return nil, errors.Join(err, command.Process.Kill(), command.Wait())
+		return errors.Join(err, command.Process.Kill(), command.Wait())
 	}
-	return &process{command: command, monitor: mon, done: make(chan struct{})}, nil
+	p.command, p.monitor = command, mon
+	return nil
 }
 
 // pin writes the URI that the firmware boots next into its variables, or removes an earlier one, and the authorities that it trusts into a file. The firmware

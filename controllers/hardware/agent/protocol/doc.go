@@ -2,11 +2,13 @@
 // limits. It contains no logic of either side, so that neither side imports the other.
 //
 // Every request carries the token of the boot as "Authorization: Bearer TOKEN" and the key of the agent in the header Ingot-Agent-Key. The
-// agent makes its key at random when it starts, and the first key that registers with a token is the only one that the token serves.
+// agent makes its key at random when it starts, and the first key that registers with a token is the only one that the token serves. Where its server
+// has a TPM 2.0, the agent asks for a key that is sealed for that TPM, and has that one from then on: who speaks in the session has opened it there.
 //
 // Both sides refuse unknown JSON fields: they come from
 // the same release, so an unknown field is an error.
 //
+//	POST /agent/v1/challenge     TPM          -> Challenge
 //	POST /agent/v1/register      Registration -> Instructions
 //	POST /agent/v1/disks         Disks        -> DiskDecision
 //	GET  /agent/v1/config-drive               -> ConfigDrive

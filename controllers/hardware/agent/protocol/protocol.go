@@ -14,6 +14,7 @@ import (
 
 // Paths, relative to the base URL of the boot service.
 const (
+	PathChallenge   = "/agent/v1/challenge"
 	PathRegister    = "/agent/v1/register"
 	PathDisks       = "/agent/v1/disks"
 	PathConfigDrive = "/agent/v1/config-drive"
@@ -45,7 +46,30 @@ const (
 // Registration is the first request of the agent.
 type Registration struct {
 	Inventory hardware.Inventory `json:"inventory"`
+	// TPM is that of the server. It is absent where the server has no TPM 2.0.
+	TPM *TPM `json:"tpm,omitempty"`
 }
+
+// TPM is what an agent says of its server's TPM 2.0.
+type TPM struct {
+	// Key is its endorsement key, a SubjectPublicKeyInfo in DER with the parameters of a default template (package tpm).
+	Key []byte `json:"key,omitempty"`
+	// Certificate is that of the key in DER, where there is one.
+	Certificate []byte `json:"certificate,omitempty"`
+	// Name is that of the object in the TPM that the key of the agent is bound to.
+	Name []byte `json:"name,omitempty"`
+	// Error says why the TPM proves nothing. The others are absent then.
+	Error string `json:"error,omitempty"`
+}
+
+// Challenge is the response to a TPM: the agent's key of KeyBytes bytes, sealed for that TPM.
+type Challenge struct {
+	Credential []byte `json:"credential"`
+	Secret     []byte `json:"secret"`
+}
+
+// String returns a fixed text: on a server with that TPM it is as good as the key.
+func (Challenge) String() string { return "challenge" }
 
 // Instructions are the response to a Registration: the operation that the agent carries out. They have nothing that tells the host's server from another one,
 // such as serial numbers: whoever passes for its agent must not learn here what it then reports.
@@ -146,7 +170,7 @@ const (
 	TokenExpired Code = "TokenExpired"
 	// TokenSuperseded means that the token is from an earlier attempt, or from an earlier boot within this attempt (409).
 	TokenSuperseded Code = "TokenSuperseded"
-	// KeyInvalid means that the key of the agent is missing or malformed (401).
+	// KeyInvalid means that the key of the agent is missing or malformed, or is not the one that was sealed for its server's TPM (401).
 	KeyInvalid Code = "KeyInvalid"
 	// NotRegistered means that no agent has registered with the token yet (409).
 	NotRegistered Code = "NotRegistered"
@@ -154,7 +178,7 @@ const (
 	AnotherAgent Code = "AnotherAgent"
 	// WrongServer means that the server lacks the NIC that the host boots from (403).
 	WrongServer Code = "WrongServer"
-	// ServerDiffers means that the server differs from the known hardware of the host, and that the NodeProvider has strictIdentity (403).
+	// ServerDiffers means that the server differs from the known hardware of the host, and that the NodeProvider has strictIdentity, or that its TPM differs (403).
 	ServerDiffers Code = "ServerDiffers"
 	// DisksRefused means that nothing may be done to the disks of the server, so that the attempt has failed (403).
 	DisksRefused Code = "DisksRefused"
