@@ -83,8 +83,8 @@ const (
 	requestInterval = time.Second
 )
 
-// mayAsk reports whether the host has not asked too often.
-func (s *Server) mayAsk(mac string) bool {
+// canAsk reports whether the host has not asked too often, and counts that it has asked.
+func (s *Server) canAsk(mac string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.asked == nil {
@@ -185,7 +185,7 @@ func (s *Server) answer(request *dhcpv4.DHCPv4, isProxyPort bool) (reply *dhcpv4
 		}
 		return nil, AnswerStranger
 	}
-	if !s.mayAsk(mac) {
+	if !s.canAsk(mac) {
 		return nil, AnswerLimited
 	}
 	if reply = s.options.Network.of(host).Answer(request, host.Address, isProxyPort); reply == nil {

@@ -24,7 +24,9 @@ func FuzzAFirstPacket(f *testing.F) {
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	files := fstest.MapFS{"snponly.efi": {Data: make([]byte, 1<<20)}}
-	go func() { served <- Serve(ctx, conn, files, slog.New(slog.DiscardHandler), func(string) {}) }()
+	go func() {
+		served <- Serve(ctx, conn, Options{Files: files, Clock: time.Now, Log: slog.New(slog.DiscardHandler), Count: func(string) {}})
+	}()
 	f.Cleanup(func() {
 		cancel()
 		if err := <-served; err != nil {

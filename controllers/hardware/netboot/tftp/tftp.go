@@ -66,8 +66,8 @@ func serve(ctx context.Context, conn net.PacketConn, o Options, transfers *trans
 			address := transfer.RemoteAddr()
 			client = address.IP
 		}
-		err := errBusy
-		if transfers.begin(client.String()) {
+		err := transfers.begin(client.String())
+		if err == nil {
 			err = send(name, out, o)
 			transfers.end(client.String())
 		}
@@ -119,16 +119,16 @@ type transfers struct {
 	of    map[string]int
 }
 
-// begin takes a place for the client, and reports whether there is one.
-func (t *transfers) begin(client string) bool {
+// begin takes a place for the client, or returns errBusy.
+func (t *transfers) begin(client string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.total >= t.most || t.of[client] >= t.mostOfOne {
-		return false
+		return errBusy
 	}
 	t.total++
 	t.of[client]++
-	return true
+	return nil
 }
 
 // end gives the place back.
