@@ -163,6 +163,7 @@ type EraseProof struct {
 	//   - Unlisted: the key is not trusted.
 	//   - None: nothing, because the server has no TPM 2.0.
 	//   - Failed: nothing, because the TPM gave errors or no answer.
+	//   - Differs: nothing, because it is another TPM than the one of the host. Such an agent is refused.
 	//
 	// +optional
 	TPM TPMProof `json:"tpm,omitempty"`

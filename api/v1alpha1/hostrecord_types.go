@@ -136,6 +136,9 @@ type WantedAttempt struct {
 	// status.attempt.configDriveAwaitedAt tells.
 	// +optional
 	ConfigDriveAwaitedAt *metav1.MicroTime `json:"configDriveAwaitedAt,omitempty"`
+	// firstInstallation says that no tenant had the host before this installation, so that its disks have nothing of one.
+	// +optional
+	FirstInstallation bool `json:"firstInstallation,omitempty"`
 	// outcome of the attempt; absent until it has ended:
 	//   - Succeeded: the image is installed, the disks are erased, or the hardware is read, as was asked.
 	//   - Failed: reason and message say why.
@@ -157,12 +160,6 @@ type WantedAttempt struct {
 	// +kubebuilder:validation:MaxLength=4096
 	Message string `json:"message,omitempty"`
 }
-
-// IsOpen reports whether the attempt is wanted and has not ended.
-func (w *WantedAttempt) IsOpen() bool { return w != nil && w.Outcome == "" }
-
-// IsAgentInspection reports whether the attempt is an inspection that boots the agent.
-func (w *WantedAttempt) IsAgentInspection() bool { return w != nil && w.Inspector == SourceAgent }
 
 // HostAttempt is what Ingot's own installer keeps of the attempt that is wanted. It is absent until there is something to keep, and
 // with an installer that keeps its state elsewhere; identity and outcome are those of status.wanted.
@@ -238,6 +235,11 @@ type HostAttempt struct {
 	// when the attempt ends.
 	// +optional
 	Inventory *HostInventory `json:"inventory,omitempty"`
+	// earlierDisks are those that an agent of an earlier boot of this attempt has found, and the one of inventory has not: they must be erased too.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	EarlierDisks []DiskInventory `json:"earlierDisks,omitempty"`
 	// findings are what the boot service noticed in this attempt that a person should know; they decide nothing.
 	// +optional
 	// +listType=map
@@ -340,22 +342,6 @@ type HostRecordStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	RetrySeen string `json:"retrySeen,omitempty"`
-}
-
-// Progress is what is kept of the attempt that is wanted; nil when that is nothing.
-func (s *HostRecordStatus) Progress() *HostAttempt {
-	if s.Wanted == nil || s.Attempt == nil || s.Attempt.Number != s.Wanted.Number {
-		return nil
-	}
-	return s.Attempt
-}
-
-// Seen returns the latest inventory of the server: that of the attempt under way, or the one that is kept; nil: there is none.
-func (s *HostRecordStatus) Seen() *HostInventory {
-	if a := s.Progress(); a != nil && a.Inventory != nil && s.Wanted.IsOpen() {
-		return a.Inventory
-	}
-	return s.Inventory
 }
 
 // HostRecord carries what BareMetalHost has no field for, under the same name and namespace. spec is the machine

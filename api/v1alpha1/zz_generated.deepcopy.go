@@ -1008,6 +1008,11 @@ func (in *HostAttempt) DeepCopyInto(out *HostAttempt) {
 		*out = new(HostInventory)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.EarlierDisks != nil {
+		in, out := &in.EarlierDisks, &out.EarlierDisks
+		*out = make([]DiskInventory, len(*in))
+		copy(*out, *in)
+	}
 	if in.Findings != nil {
 		in, out := &in.Findings, &out.Findings
 		*out = make([]HostFinding, len(*in))

@@ -32,8 +32,9 @@ const (
 // IsKept reports whether what an agent reports with the proof is what later agents must prove.
 func (p TPMProof) IsKept() bool { return p == TPMListed || p == TPMFirstUse || p == TPMNone }
 
-// TPM is what the agent of a boot reports of its server's TPM, and what that proves. The zero value is that nothing was reported.
+// TPM is what the agent of a boot reports of its server's TPM, and what that proves. The zero value is that nothing was reported, as by an agent of an earlier version.
 type TPM struct {
+	// Proof is TPMNone where the agent reports that there is none.
 	Proof TPMProof
 	// Key is the fingerprint of the endorsement key: the SHA-256 digest of its SubjectPublicKeyInfo, in hexadecimal digits.
 	Key string
@@ -63,7 +64,6 @@ func (k KnownTPM) Judge(reported TPM, c Channel) (judged TPM, isSame bool) {
 		reported.Proof = TPMFailed
 		return reported, !hasKey
 	case reported.Key == "":
-		reported.Proof = TPMNone
 		return reported, !hasKey
 	case reported.Key == k.Key && k.IsListed:
 		reported.Proof = TPMListed

@@ -256,7 +256,7 @@ func checkAllocatable(ctx context.Context, t *testing.T, clients kubernetes.Inte
 // checkNode checks the Node as it was created: nothing has touched it since.
 func checkNode(t *testing.T, node *corev1.Node, in cloudinit.Input) {
 	t.Helper()
-	for _, want := range append([]corev1.Taint{{Key: gate, Effect: corev1.TaintEffectNoSchedule}}, in.Node.Taints...) {
+	for _, want := range append([]corev1.Taint{{Key: gate, Value: "ChecksWaiting", Effect: corev1.TaintEffectNoSchedule}}, in.Node.Taints...) {
 		if !slices.ContainsFunc(node.Spec.Taints, func(have corev1.Taint) bool { return have.MatchTaint(&want) && have.Value == want.Value }) {
 			t.Errorf("the Node is created without the taint %s: %v", want.ToString(), node.Spec.Taints)
 		}

@@ -78,12 +78,14 @@ func startSite(t *testing.T) *management.Server {
 		}
 	})
 	create(t, site, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ingot-system"}})
-	objects, err := environment.ReadManifests(config.Files, "rbac")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := environment.Apply(t.Context(), site.Client, objects); err != nil {
-		t.Fatal(err)
+	for _, dir := range []string{"rbac", "embed-boot/rbac"} {
+		objects, err := environment.ReadManifests(config.Files, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := environment.Apply(t.Context(), site.Client, objects); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return site
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/tpm"
 )
 
-// proveServer has the client speak with the key that the boot service has sealed for the server's TPM, and returns what is said of the TPM at the registration;
-// nil: there is none. What the TPM does not do is said too, and never taken for a TPM that is absent. The error is the boot service's.
+// proveServer has the client speak with the key that the boot service has sealed for the server's TPM, and returns what is said of the TPM at the registration.
+// What the TPM does not do is said too, and never taken for a TPM that is absent. The error is the boot service's.
 func (c *client) proveServer(ctx context.Context) (*protocol.TPM, error) {
 	if c.config.TPM == nil {
-		return nil, nil
+		return &protocol.TPM{IsAbsent: true}, nil
 	}
 	device, err := c.config.TPM(ctx)
 	if err != nil {
@@ -21,7 +21,7 @@ func (c *client) proveServer(ctx context.Context) (*protocol.TPM, error) {
 	}
 	if device == nil {
 		c.config.Log.Info("the server has no TPM 2.0")
-		return nil, nil
+		return &protocol.TPM{IsAbsent: true}, nil
 	}
 	defer func() {
 		if err := device.Close(); err != nil {

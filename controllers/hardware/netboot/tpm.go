@@ -59,6 +59,8 @@ func (s *Service) readTPM(r agentRequest, t *protocol.TPM) (hardware.TPM, error)
 	switch {
 	case t == nil:
 		return hardware.TPM{}, nil
+	case t.IsAbsent:
+		return hardware.TPM{Proof: hardware.TPMNone}, nil
 	case t.Error != "":
 		return hardware.TPM{Error: sanitizeText(t.Error)}, nil
 	}

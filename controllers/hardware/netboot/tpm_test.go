@@ -80,7 +80,8 @@ func TestANeighbourWithoutTheServersTPMIsNotItsAgent(t *testing.T) {
 		if h := s.host(); h.Agent != (Agent{}) || h.State != hardware.AttemptRunning || h.TPM != (hardware.TPM{}) {
 			t.Errorf("%T: who proves nothing has changed the session: %+v", public, h)
 		}
-		if got := s.call("POST", protocol.PathRegister, token, hostRegistration); got != protocol.ServerDiffers {
+		registration.TPM = &protocol.TPM{IsAbsent: true}
+		if got := s.call("POST", protocol.PathRegister, token, asJSON(t, registration)); got != protocol.ServerDiffers {
 			t.Errorf("%T: without a TPM: %q", public, got)
 		}
 		if h := s.host(); h.Agent != (Agent{}) || h.Reason != hardware.ReasonTPMDiffers || h.TPM.Proof != hardware.TPMNone {

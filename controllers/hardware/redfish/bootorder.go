@@ -20,6 +20,8 @@ const (
 const (
 	// maxBootOptions is how many boot options of a server are read.
 	maxBootOptions = 64
+	// maxKeptEntries is how many entries of a boot order are kept: what HostAttempt.bootOrder holds.
+	maxKeptEntries = 128
 	// loadLimit is how long a BMC may report neither a boot override nor a boot order before that counts as all that it has.
 	loadLimit = 2 * time.Minute
 )
@@ -104,8 +106,8 @@ func (c *conn) setBootOrder(place bootPlace, source hardware.BootSource) error {
 	if hasPrefix(order.entries, first) && (order.home.list(order.member) == nil || hasPrefix(order.home.list(order.member), first)) {
 		return nil
 	}
-	// An order that Ingot has changed already is not kept in place of the one before.
-	if !hasPrefix(order.entries, first) {
+	// An order that Ingot has changed already, for this source or another one, is not kept in place of the one before.
+	if !hasPrefix(order.entries, first) && c.keptOrder(place) == nil {
 		if err := c.keepOrder(place, order.entries); err != nil {
 			return err
 		}
@@ -155,6 +157,7 @@ func (c *conn) keptOrder(place bootPlace) []string {
 
 // keepOrder keeps the boot order that is to be put back; nil: it was.
 func (c *conn) keepOrder(place bootPlace, order []string) error {
+	order = order[:min(len(order), maxKeptEntries)] // the others follow, in the order that they have then
 	if memory := c.bmc.endpoint.BootOrder; memory != nil {
 		return memory.Keep(c.ctx, order)
 	}
@@ -163,7 +166,7 @@ func (c *conn) keepOrder(place bootPlace, order []string) error {
 }
 
 // putBackOrder sets the boot order to what it was before Ingot changed it. Entries that are gone are left out. New ones stay where they are: at the front
-// where the operating system has put its own there.
+// where the operating system has put its own there. A boot source of Ingot that was no part of the order goes to its end: it was put in front for the boot.
 func (c *conn) putBackOrder(place bootPlace) error {
 	kept := c.keptOrder(place)
 	if kept == nil {
@@ -174,7 +177,10 @@ func (c *conn) putBackOrder(place bootPlace) error {
 		return c.loadingError(place, "no boot order")
 	}
 	isKnown := func(entry string) bool { return slices.Contains(kept, entry) }
-	front := order.entries[:max(0, slices.IndexFunc(order.entries, isKnown))]
+	front, err := c.withoutBootSources(place, order.entries[:max(0, slices.IndexFunc(order.entries, isKnown))])
+	if err != nil {
+		return err
+	}
 	known := slices.DeleteFunc(slices.Clone(kept), func(entry string) bool { return !slices.Contains(order.entries, entry) })
 	wanted := slices.Concat(front, known)
 	wanted = slices.Concat(wanted, without(order.entries, wanted))
@@ -182,6 +188,20 @@ func (c *conn) putBackOrder(place bootPlace) error {
 		return err
 	}
 	return c.keepOrder(place, nil)
+}
+
+// withoutBootSources returns the entries that Ingot boots no agent from.
+func (c *conn) withoutBootSources(place bootPlace, entries []string) ([]string, error) {
+	if len(entries) == 0 {
+		return nil, nil
+	}
+	options, err := c.readBootOptions(place)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(entries), func(entry string) bool {
+		return slices.Contains([]hardware.BootSource{hardware.BootNetwork, hardware.BootMedia, hardware.BootPinned}, optionOf(entry, options).source())
+	}), nil
 }
 
 // loadingError returns the error of a BMC that lacks something which some BMCs load when it is read first. It is Busy until loadLimit has passed, where the BMC

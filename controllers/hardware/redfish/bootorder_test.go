@@ -74,16 +74,46 @@ func TestABootOrderThatIsOursInEffectIsNotTheOneToPutBack(t *testing.T) {
 }
 
 func TestWhatHasComeIntoTheBootOrderMeanwhileStays(t *testing.T) {
-	f := start(t, personalityNamed(t, "order-only"))
+	personality := personalityNamed(t, "order-only")
+	rules := *personality.Boot.Order
+	own := rules.Options[0]
+	own.Reference = "Boot0005"
+	rules.Options = append(slices.Clone(rules.Options), own)
+	personality.Boot.Order = &rules
+	f := start(t, personality)
 	f.SetOrder("Boot0000", "Boot0002")
 	must(t, f.bmc.SetBootOnce(t.Context(), hardware.BootNetwork))
 	if want := []string{"Boot0002", "Boot0004", "Boot0000"}; !slices.Equal(f.Order(), want) {
 		t.Errorf("order %v, expected %v", f.Order(), want)
 	}
-	f.SetOrder("Boot0003", "Boot0002", "Boot0004", "Boot0000") // the system that was installed adds its own
+	f.SetOrder("Boot0005", "Boot0002", "Boot0004", "Boot0000") // the system that was installed adds its own
 	must(t, f.bmc.ClearBoot(t.Context()))
-	if want := []string{"Boot0003", "Boot0000", "Boot0002", "Boot0004"}; !slices.Equal(f.Order(), want) {
+	if want := []string{"Boot0005", "Boot0000", "Boot0002", "Boot0004"}; !slices.Equal(f.Order(), want) {
 		t.Errorf("order %v, expected %v", f.Order(), want)
+	}
+}
+
+// TestTheFirstBootOrderIsPutBackWhateverWasInFrontMeanwhile: a server whose order had no network, and one that was booted by another way after the first.
+func TestTheFirstBootOrderIsPutBackWhateverWasInFrontMeanwhile(t *testing.T) {
+	for name, c := range map[string]struct {
+		before  []string
+		sources []hardware.BootSource
+		after   []string
+	}{
+		"no network before":                {[]string{"Boot0000"}, []hardware.BootSource{hardware.BootNetwork}, []string{"Boot0000", "Boot0002", "Boot0004"}},
+		"the network, then a medium":       {[]string{"Boot0000", "Boot0002", "Boot0003"}, []hardware.BootSource{hardware.BootNetwork, hardware.BootMedia}, []string{"Boot0000", "Boot0002", "Boot0003", "Boot0004"}},
+		"a medium, then the network":       {[]string{"Boot0000", "Boot0002"}, []hardware.BootSource{hardware.BootMedia, hardware.BootNetwork}, []string{"Boot0000", "Boot0002", "Boot0004", "Boot0003"}},
+		"a medium where only the disk was": {[]string{"Boot0000"}, []hardware.BootSource{hardware.BootMedia}, []string{"Boot0000", "Boot0003"}},
+	} {
+		f := start(t, personalityNamed(t, "order-only"))
+		f.SetOrder(c.before...)
+		for _, source := range c.sources {
+			must(t, f.bmc.SetBootOnce(t.Context(), source))
+		}
+		must(t, f.bmc.ClearBoot(t.Context()))
+		if !slices.Equal(f.Order(), c.after) {
+			t.Errorf("%s: order %v, expected %v", name, f.Order(), c.after)
+		}
 	}
 }
 

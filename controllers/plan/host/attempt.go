@@ -209,6 +209,9 @@ func (p *planner) begin(a v1alpha1.WantedAttempt) {
 			since := a.Since
 			a.ConfigDriveAwaitedAt = &since
 		}
+		// One that has failed has brought no tenant to the disks.
+		isAgain := r.Wanted != nil && r.Wanted.FirstInstallation && r.Wanted.Outcome == v1alpha1.AttemptFailed && r.Installed == nil
+		a.FirstInstallation = r.LastTenant == "" || isAgain
 		r.Erased, r.Installed = nil, nil
 		setLastTenant(r, cmp.Or(p.Spec.Tenant, unknownTenant), p.Spec.TenantClusterUID, p.Spec.TenantUID)
 	}

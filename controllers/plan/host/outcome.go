@@ -92,6 +92,7 @@ func (f Facts) recordFailure(r *v1alpha1.HostRecordStatus, step hardware.Step, r
 
 func (f Facts) recordSuccess(r *v1alpha1.HostRecordStatus, status hardware.AttemptStatus) {
 	w := f.endAttempt(r, v1alpha1.AttemptSucceeded)
+	keepTPM(r)
 	r.Failures, w.Message = 0, input.Line(status.Message, v1alpha1.MaxAttemptMessage)
 	switch hardware.Operation(w.Operation) {
 	case hardware.OpInspect:
@@ -121,7 +122,6 @@ func (f Facts) endAttempt(r *v1alpha1.HostRecordStatus, outcome v1alpha1.Attempt
 	}
 	now := metav1.NewMicroTime(f.Now)
 	r.Wanted.Outcome, r.Wanted.EndedAt = outcome, &now
-	keepTPM(r)
 	return r.Wanted
 }
 

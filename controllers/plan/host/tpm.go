@@ -1,13 +1,22 @@
 package host
 
 import (
+	"slices"
+
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
-// keepTPM keeps what the last agent of the attempt has reported of its server's TPM, when the attempt ends: until then, later boots compare with the attempt.
+// keepTPM keeps what the last agent of the attempt has reported of its server's TPM, when the attempt has succeeded: until then, later boots compare with the attempt.
+//
+// Example: a neighbour registers in place of a new server, the server registers too, and the attempt fails because two spoke. If the first key were kept, the
+// neighbour would be the server from then on.
 func keepTPM(r *v1alpha1.HostRecordStatus) {
-	if a := r.Progress(); a != nil && a.TPM != nil && hardware.TPMProof(a.TPM.Proof).IsKept() {
+	a := r.Progress()
+	if a == nil || a.TPM == nil || !hardware.TPMProof(a.TPM.Proof).IsKept() {
+		return
+	}
+	if !slices.ContainsFunc(a.Findings, func(f v1alpha1.HostFinding) bool { return f.Reason == v1alpha1.FindingAnotherAgent }) {
 		r.TPM = a.TPM.DeepCopy()
 	}
 }

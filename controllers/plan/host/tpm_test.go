@@ -11,19 +11,28 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
-func TestWhatATPMProvesIsKeptWhenTheAttemptHasEnded(t *testing.T) {
+func TestWhatATPMProvesIsKeptWhenTheAttemptHasSucceeded(t *testing.T) {
 	key := strings.Repeat("ab", 32)
 	for proof, isKept := range map[hardware.TPMProof]bool{
 		hardware.TPMListed: true, hardware.TPMFirstUse: true, hardware.TPMNone: true, hardware.TPMKnown: false, hardware.TPMUnlisted: false, hardware.TPMDiffers: false, hardware.TPMFailed: false,
 	} {
-		for state, hasEnded := range map[hardware.AttemptState]bool{hardware.AttemptRunning: false, hardware.AttemptSucceeded: true, hardware.AttemptFailed: true} {
+		for state, hasSucceeded := range map[hardware.AttemptState]bool{hardware.AttemptRunning: false, hardware.AttemptSucceeded: true, hardware.AttemptFailed: false} {
 			f := facts(metal3.StateProvisioning, hardware.PowerOn).claimed().attempted(2, hardware.OpInstall, state, "")
 			f.Record.Attempt = &v1alpha1.HostAttempt{Number: 2, TPM: &v1alpha1.HostTPM{Proof: v1alpha1.TPMProof(proof), Key: key, Certificate: "MII"}}
 			kept := Plan(f).Record.TPM
-			if (kept != nil) != (isKept && hasEnded) || kept != nil && *kept != *f.Record.Attempt.TPM {
+			if (kept != nil) != (isKept && hasSucceeded) || kept != nil && *kept != *f.Record.Attempt.TPM {
 				t.Errorf("%s, %s: %+v is kept", proof, state, kept)
 			}
 		}
+	}
+}
+
+// TestNoKeyIsKeptWhereTwoServersSpoke: either may be a neighbour.
+func TestNoKeyIsKeptWhereTwoServersSpoke(t *testing.T) {
+	f := facts(metal3.StateProvisioning, hardware.PowerOn).claimed().attempted(2, hardware.OpInstall, hardware.AttemptSucceeded, "")
+	f.Record.Attempt = &v1alpha1.HostAttempt{Number: 2, TPM: &v1alpha1.HostTPM{Proof: "FirstUse", Key: strings.Repeat("ab", 32)}, Findings: []v1alpha1.HostFinding{{Reason: v1alpha1.FindingAnotherAgent, Count: 1}}}
+	if kept := Plan(f).Record.TPM; kept != nil {
+		t.Errorf("%+v is kept", kept)
 	}
 }
 

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
@@ -47,12 +48,42 @@ func mergeDisks(known, found v1alpha1.DiskInventory) v1alpha1.DiskInventory {
 	}
 }
 
-// KnownDisks returns the disks that were ever found in the host. A record of an earlier version has an inventory only.
+// KnownDisks returns the disks that were ever found in the host, those of earlier boots of the attempt under way with them. A record of an earlier version has an
+// inventory only.
 func KnownDisks(status *v1alpha1.HostRecordStatus) []v1alpha1.KnownDisk {
-	if status.Disks == nil && status.Inventory != nil {
-		return RememberDisks(nil, status.Inventory.Disks, false)
+	known := status.Disks
+	if known == nil && status.Inventory != nil {
+		known = RememberDisks(nil, status.Inventory.Disks, false)
 	}
-	return status.Disks
+	if a := status.Progress(); a != nil && len(a.EarlierDisks) > 0 && status.Wanted.IsOpen() {
+		known = RememberDisks(known, a.EarlierDisks, true)
+	}
+	return known
+}
+
+// EarlierDisks returns the disks that agents of the attempt, which may be nil, have found, and the latest one has not; nil stands for the inventory that is kept.
+//
+// Example: the power is lost during an erase, and a disk that only its agent has seen does not answer after the next boot. If it were forgotten, the erase would count
+// without it, and the next tenant would read it when it answers again.
+func EarlierDisks(a *v1alpha1.HostAttempt, latest *v1alpha1.HostInventory) []v1alpha1.DiskInventory {
+	if a == nil || a.Inventory == nil && len(a.EarlierDisks) == 0 {
+		return nil
+	}
+	seen := slices.Clone(a.EarlierDisks)
+	if a.Inventory != nil {
+		seen = append(seen, a.Inventory.Disks...)
+	}
+	var found []v1alpha1.DiskInventory
+	if latest != nil {
+		found = latest.Disks
+	}
+	var out []v1alpha1.DiskInventory
+	for _, disk := range hardware.AbsentDisks(hardwareDisks(seen), hardwareDisks(found)) {
+		if disk.HasIdentity() && len(out) < v1alpha1.MaxDisks {
+			out = append(out, v1alpha1.DiskInventory(disk))
+		}
+	}
+	return out
 }
 
 // Update replaces the inventory of the record by what was found, and remembers the disks. The disks that were known are read before. Without it:

@@ -18,18 +18,12 @@ func KnownTPM(listed string, status *v1alpha1.HostRecordStatus) hardware.KnownTP
 		}
 		return hardware.KnownTPM{Key: key, IsListed: true}
 	}
-	known := hardware.KnownTPM{HadTenant: status.LastTenant != ""}
-	if w := status.Wanted; w != nil && w.Operation == string(hardware.OpInstall) && (status.Inventory == nil || status.Inventory.SystemUUID == "") {
-		known.HadTenant = false // no agent has been on the server, so that this is its first installation
-	}
+	known := hardware.KnownTPM{HadTenant: status.LastTenant != "" && !(status.Wanted.IsOpen() && status.Wanted.FirstInstallation)}
 	kept := HardwareTPM(status.TPM)
-	if a := status.Progress(); kept.Proof == "" && a != nil && a.TPM != nil && hardware.TPMProof(a.TPM.Proof).IsKept() {
+	if a := status.Progress(); kept.Key == "" && a != nil && a.TPM != nil && hardware.TPMProof(a.TPM.Proof).IsKept() {
 		kept, known.IsFirstUse = HardwareTPM(a.TPM), true // an earlier boot of the attempt, which is kept when that has ended
 	}
-	known.Key = kept.Key
-	if kept.Proof == hardware.TPMNone {
-		known.Key = hardware.NoTPM
-	}
+	known.Key = kept.Key // a server that was without a TPM may get one
 	return known
 }
 

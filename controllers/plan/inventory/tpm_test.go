@@ -11,6 +11,7 @@ import (
 // TestTheFirstTPMIsTrustedOnlyWhileNobodyCanHaveLeftAnything: afterwards a neighbour's would be the first as well.
 func TestTheFirstTPMIsTrustedOnlyWhileNobodyCanHaveLeftAnything(t *testing.T) {
 	seen := hardware.TPM{Key: strings.Repeat("ab", 32)}
+	first := &v1alpha1.WantedAttempt{Operation: "Install", FirstInstallation: true}
 	install, erase := &v1alpha1.WantedAttempt{Operation: "Install"}, &v1alpha1.WantedAttempt{Operation: "Erase"}
 	byBMC, byAgent := &v1alpha1.HostInventory{SerialNumber: "S1"}, &v1alpha1.HostInventory{SerialNumber: "S1", SystemUUID: "4c4c4544"}
 	for _, c := range []struct {
@@ -19,7 +20,8 @@ func TestTheFirstTPMIsTrustedOnlyWhileNobodyCanHaveLeftAnything(t *testing.T) {
 		want   hardware.TPMProof
 	}{
 		{"the first inspection", v1alpha1.HostRecordStatus{Inventory: byBMC}, hardware.TPMFirstUse},
-		{"the first installation of a host that its BMC has inspected", v1alpha1.HostRecordStatus{LastTenant: "a/b", Wanted: install, Inventory: byBMC}, hardware.TPMFirstUse},
+		{"the first installation of a host that its BMC has inspected", v1alpha1.HostRecordStatus{LastTenant: "a/b", Wanted: first, Inventory: byBMC}, hardware.TPMFirstUse},
+		{"an installation after the record was restored without its status", v1alpha1.HostRecordStatus{LastTenant: "a/b", Wanted: install}, hardware.TPMUnlisted},
 		{"an installation after an agent of an earlier version", v1alpha1.HostRecordStatus{LastTenant: "a/b", Wanted: install, Inventory: byAgent}, hardware.TPMUnlisted},
 		{"an erase", v1alpha1.HostRecordStatus{LastTenant: "a/b", Wanted: erase, Inventory: byBMC}, hardware.TPMUnlisted},
 		{"an inspection of a host that had a tenant", v1alpha1.HostRecordStatus{LastTenant: "a/b", Wanted: &v1alpha1.WantedAttempt{Operation: "Inspect"}}, hardware.TPMUnlisted},
@@ -47,10 +49,14 @@ func TestWhatIsListedComesBeforeWhatWasSeen(t *testing.T) {
 		{b, &v1alpha1.HostTPM{Proof: "FirstUse", Key: a}, b, hardware.TPMListed, true}, {b, &v1alpha1.HostTPM{Proof: "FirstUse", Key: a}, a, hardware.TPMDiffers, false},
 		{"SHA256:" + strings.ToUpper(a), nil, a, hardware.TPMListed, true}, {"typo", nil, a, hardware.TPMDiffers, false}, {"typo", nil, "", hardware.TPMNone, false},
 		{"none", &v1alpha1.HostTPM{Proof: "FirstUse", Key: a}, "", hardware.TPMNone, true}, {"none", nil, a, hardware.TPMDiffers, false},
-		{"", &v1alpha1.HostTPM{Proof: "None"}, a, hardware.TPMDiffers, false}, {"", &v1alpha1.HostTPM{Proof: "None"}, "", hardware.TPMNone, true},
+		{"", &v1alpha1.HostTPM{Proof: "None"}, a, hardware.TPMFirstUse, true}, {"", &v1alpha1.HostTPM{Proof: "None"}, "", hardware.TPMNone, true},
 		{a, nil, "", hardware.TPMNone, false},
 	} {
-		got, isSame := KnownTPM(c.listed, &v1alpha1.HostRecordStatus{TPM: c.kept}).Judge(hardware.TPM{Key: c.seen}, hardware.ChannelVirtualMedia)
+		reported := hardware.TPM{Key: c.seen}
+		if c.seen == "" {
+			reported.Proof = hardware.TPMNone
+		}
+		got, isSame := KnownTPM(c.listed, &v1alpha1.HostRecordStatus{TPM: c.kept}).Judge(reported, hardware.ChannelVirtualMedia)
 		if got.Proof != c.want || isSame != c.isSame {
 			t.Errorf("%q listed, %+v kept, %q seen: %s, the server's %t", c.listed, c.kept, c.seen, got.Proof, isSame)
 		}

@@ -52,6 +52,7 @@ func (w *world) checkDecision(r *rollout, f Facts, d Decision) {
 	w.checkBake(f, d)
 	w.checkDone(f, d)
 	w.checkProof(f, d)
+	w.checkChosen(f, d)
 	w.checkCanary(f, d)
 	if observed, _ := r.past.at(w.observedRollouts); observed.rv == r.rv { // else the status is not written
 		w.checkStop(f, d)
@@ -64,6 +65,17 @@ func (w *world) checkDecision(r *rollout, f Facts, d Decision) {
 		w.checkDevices(&m)
 		w.checkObservedBudget(f, m)
 		w.checkActualBudget(f, m)
+	}
+}
+
+// checkChosen checks that no Machine is chosen, within the budgets or not, that may be at work although it is broken and has no grant.
+func (w *world) checkChosen(f Facts, d Decision) {
+	for _, m := range f.Machines {
+		name := m.key().String()
+		isChosen := slices.Contains(d.Status.InProgress, name) && !slices.Contains(f.Rollout.Status.InProgress, name)
+		if isChosen && isBroken(&m) && m.HasServed && !m.IsGranted && !isRequested(&m) {
+			w.violated("grant: %s may be at work and is chosen without a grant", m.Name)
+		}
 	}
 }
 

@@ -46,7 +46,7 @@ const (
 // Registration is the first request of the agent.
 type Registration struct {
 	Inventory hardware.Inventory `json:"inventory"`
-	// TPM is that of the server. It is absent where the server has no TPM 2.0.
+	// TPM is that of the server. Agents of earlier versions say nothing of it.
 	TPM *TPM `json:"tpm,omitempty"`
 }
 
@@ -58,6 +58,8 @@ type TPM struct {
 	Certificate []byte `json:"certificate,omitempty"`
 	// Name is that of the object in the TPM that the key of the agent is bound to.
 	Name []byte `json:"name,omitempty"`
+	// IsAbsent says that the server has none. The others are absent then.
+	IsAbsent bool `json:"isAbsent,omitempty"`
 	// Error says why the TPM proves nothing. The others are absent then.
 	Error string `json:"error,omitempty"`
 }
