@@ -188,7 +188,7 @@ func updateRecord(record *v1alpha1.HostRecord, before, after netboot.Session) er
 		Number: after.Number, State: string(after.State), Step: string(after.Step), StepAt: microTime(after.StepAt), StepDeadline: stepDeadline(after), OpenedAt: microTime(after.OpenedAt),
 		Boots: int32(after.Boots), BootWay: string(after.BootWay), Channel: v1alpha1.AgentChannel(after.Channel), TPM: inventory.RecordTPM(after.TPM), ImageBoots: int32(after.ImageBoots), SilentBoots: recordSilentBoots(after.SilentBoots), BootOrder: after.BootOrder, DoneBytes: after.DoneBytes, TotalBytes: after.TotalBytes, Reason: string(after.Reason), Message: input.Line(after.Message, v1alpha1.MaxAttemptMessage),
 		Agent: hostAgent(after.Agent), ConfigDriveAwaitedAt: microTime(after.ConfigDriveAwaitedAt), Findings: hostFindings(after.Findings), KernelAwaited: kernelAwaited(after.KernelAwaited), KernelFetchedAt: microTime(after.KernelFetchedAt),
-		Inventory: found, EarlierDisks: inventory.EarlierDisks(record.Status.Progress(), found), RootDisk: inventory.RecordDisk(after.RootDisk), Disks: inventory.RecordEvidence(after.Evidence),
+		Inventory: found, EarlierDisks: inventory.EarlierDisks(&record.Status, found), RootDisk: inventory.RecordDisk(after.RootDisk), Disks: inventory.RecordEvidence(after.Evidence),
 	}
 	return nil
 }

@@ -61,11 +61,12 @@ func KnownDisks(status *v1alpha1.HostRecordStatus) []v1alpha1.KnownDisk {
 	return known
 }
 
-// EarlierDisks returns the disks that agents of the attempt, which may be nil, have found, and the latest one has not; nil stands for the inventory that is kept.
+// EarlierDisks returns the disks that agents of the attempt under way have found, and the latest one has not; nil stands for the inventory that is kept.
 //
 // Example: the power is lost during an erase, and a disk that only its agent has seen does not answer after the next boot. If it were forgotten, the erase would count
 // without it, and the next tenant would read it when it answers again.
-func EarlierDisks(a *v1alpha1.HostAttempt, latest *v1alpha1.HostInventory) []v1alpha1.DiskInventory {
+func EarlierDisks(status *v1alpha1.HostRecordStatus, latest *v1alpha1.HostInventory) []v1alpha1.DiskInventory {
+	a := status.Progress()
 	if a == nil || a.Inventory == nil && len(a.EarlierDisks) == 0 {
 		return nil
 	}

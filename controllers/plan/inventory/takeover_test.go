@@ -46,18 +46,21 @@ func TestTakeOverKeepsWhatTheAttemptHasSeen(t *testing.T) {
 // TestADiskOfAnEarlierBootOfTheAttemptIsKnown: it may not answer after the next one.
 func TestADiskOfAnEarlierBootOfTheAttemptIsKnown(t *testing.T) {
 	a, b := v1alpha1.DiskInventory{SerialNumber: "S1", SizeBytes: 1}, v1alpha1.DiskInventory{SerialNumber: "S2", SizeBytes: 1}
-	first := &v1alpha1.HostAttempt{Number: 2, Inventory: &v1alpha1.HostInventory{Disks: []v1alpha1.DiskInventory{a, b}}}
-	second := &v1alpha1.HostAttempt{Number: 2, Inventory: &v1alpha1.HostInventory{Disks: []v1alpha1.DiskInventory{a}}}
-	if second.EarlierDisks = EarlierDisks(first, second.Inventory); len(second.EarlierDisks) != 1 || second.EarlierDisks[0] != b {
-		t.Fatalf("after the second boot: %+v", second.EarlierDisks)
+	both, one := &v1alpha1.HostInventory{Disks: []v1alpha1.DiskInventory{a, b}}, &v1alpha1.HostInventory{Disks: []v1alpha1.DiskInventory{a}}
+	status := &v1alpha1.HostRecordStatus{
+		Wanted: &v1alpha1.WantedAttempt{Number: 2, Operation: "Erase"}, Attempt: &v1alpha1.HostAttempt{Number: 2, Inventory: both}, Inventory: one.DeepCopy(),
 	}
-	if again := EarlierDisks(second, second.Inventory); len(again) != 1 {
+	earlier := EarlierDisks(status, one)
+	if len(earlier) != 1 || earlier[0] != b {
+		t.Fatalf("after the second boot: %+v", earlier)
+	}
+	status.Attempt.Inventory, status.Attempt.EarlierDisks = one, earlier
+	if again := EarlierDisks(status, one); len(again) != 1 {
 		t.Errorf("at a later report: %+v", again)
 	}
-	if back := EarlierDisks(second, first.Inventory); len(back) != 0 {
+	if back := EarlierDisks(status, both); len(back) != 0 {
 		t.Errorf("when it answers again: %+v", back)
 	}
-	status := &v1alpha1.HostRecordStatus{Wanted: &v1alpha1.WantedAttempt{Number: 2, Operation: "Erase"}, Attempt: second, Inventory: &v1alpha1.HostInventory{Disks: []v1alpha1.DiskInventory{a}}}
 	if disks := DisksToErase(status); disks == nil || len(disks.Expected) != 2 {
 		t.Errorf("to be erased: %+v", disks)
 	}
