@@ -26,6 +26,8 @@ func tpmText(h placement.HostFacts) string {
 		return text + " listed, not seen"
 	case seen.Key != "":
 		return text + " first use"
+	case seen.Proof == hardware.TPMNone:
+		return hardware.NoTPM
 	}
 	return text
 }
