@@ -44,7 +44,7 @@ func (c *conn) readBootOptions(place bootPlace) ([]bootOption, error) {
 	}
 	var options []bootOption
 	for _, uri := range links[:min(len(links), maxBootOptions)] {
-		raw, err := c.readRaw(uri)
+		raw, _, err := readRaw(c.api, uri)
 		if isMissing(err) {
 			continue
 		}
@@ -58,16 +58,6 @@ func (c *conn) readBootOptions(place bootPlace) ([]bootOption, error) {
 		options = append(options, option)
 	}
 	return options, nil
-}
-
-// readRaw returns the text of a resource.
-func (c *conn) readRaw(uri string) ([]byte, error) {
-	resp, err := c.api.Get(uri)
-	if err != nil {
-		return nil, err
-	}
-	defer schemas.DeferredCleanupHTTPResponse(resp)
-	return readResourceBody(resp)
 }
 
 // Words of boot options whose alias does not tell the source. In a UEFI device path (UEFI specification 2.10, 10.3) MAC and IPv4 are a NIC, and Uri is one for

@@ -236,9 +236,6 @@ func (l *line) awaitedSince(key string, now time.Time) time.Time {
 	since, isKept := l.awaited[key]
 	if !isKept || since.After(now) {
 		since = now
-		if l.awaited == nil {
-			l.awaited = map[string]time.Time{}
-		}
 		l.awaited[key] = since
 	}
 	return since
@@ -262,9 +259,6 @@ func (l *line) keptOrder(uri string) []string {
 func (l *line) keepOrder(uri string, order []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.orders == nil {
-		l.orders = map[string][]string{}
-	}
 	if l.orders[uri] = order; order == nil {
 		delete(l.orders, uri)
 	}

@@ -5,18 +5,11 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-
-	"github.com/stmcginnis/gofish/schemas"
 )
 
 // readDocument reads a resource, decodes it, and returns its ETags: that of the body and that of the header, which differ on some BMCs.
 func (c *conn) readDocument(uri string, into any) (etags []string, err error) {
-	resp, err := c.api.Get(uri)
-	if err != nil {
-		return nil, err
-	}
-	defer schemas.DeferredCleanupHTTPResponse(resp)
-	raw, err := readResourceBody(resp)
+	raw, header, err := readRaw(c.api, uri)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +21,7 @@ func (c *conn) readDocument(uri string, into any) (etags []string, err error) {
 	}
 	_ = json.Unmarshal(raw, &tag) // it has been decoded above
 	text, _ := tag.ETag.(string)
-	return slices.DeleteFunc([]string{text, resp.Header.Get("ETag")}, func(etag string) bool { return etag == "" }), nil
+	return slices.DeleteFunc([]string{text, header.Get("ETag")}, func(etag string) bool { return etag == "" }), nil
 }
 
 // patch changes a resource. etags are those with which it was read; there may be none.

@@ -53,12 +53,7 @@ func (c *conn) readCollection(uri string) (collection, error) {
 
 // readPage reads one page of a collection.
 func (c *conn) readPage(uri string) (*collectionPage, error) {
-	resp, err := c.api.Get(uri)
-	if err != nil {
-		return nil, err
-	}
-	defer schemas.DeferredCleanupHTTPResponse(resp)
-	raw, err := readResourceBody(resp)
+	raw, _, err := readRaw(c.api, uri)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"reflect"
 	"strings"
 	"time"
@@ -119,17 +118,13 @@ func (w *crawl) members(uri string) (uris []string, err error) {
 
 // fetch returns the text of a resource, and nil when the BMC has no such resource.
 func (w *crawl) fetch(uri string) ([]byte, error) {
-	var resp *http.Response
-	err := w.repeatWhileLoading(func() (err error) { resp, err = w.api.Get(uri); return err })
-	if err != nil {
-		if isMissing(err) {
-			w.bmc.client.options.Log.Debug("BMC resource does not exist", "bmc", w.bmc.endpoint.Address, "path", uri, "status", statusOf(err))
-			return nil, nil
-		}
-		return nil, err
+	var raw []byte
+	err := w.repeatWhileLoading(func() (err error) { raw, _, err = readRaw(w.api, uri); return err })
+	if isMissing(err) {
+		w.bmc.client.options.Log.Debug("BMC resource does not exist", "bmc", w.bmc.endpoint.Address, "path", uri, "status", statusOf(err))
+		return nil, nil
 	}
-	defer schemas.DeferredCleanupHTTPResponse(resp)
-	return readResourceBody(resp)
+	return raw, err
 }
 
 // readResource reads a resource and decodes the members that T has. It returns nil when there is no link to it, or no such resource.

@@ -97,7 +97,12 @@ func (l *line) keepContextRefused() {
 	l.refusesContext = true
 }
 
-func newLine() *line { return &line{gate: make(chan struct{}, 1)} }
+func newLine() *line {
+	return &line{
+		gate: make(chan struct{}, 1), orders: map[string][]string{}, awaited: map[string]time.Time{}, late: map[string]lateOverride{}, undisabled: map[string]bool{},
+		softOffs: map[string]softOff{}, insertions: map[string]insertion{},
+	}
+}
 
 // heldError is returned for requests that are not sent because the BMC asked to be tried again later.
 type heldError struct {

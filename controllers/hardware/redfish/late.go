@@ -94,9 +94,6 @@ func (l *line) lateOverride(home string, want override, now time.Time) lateOverr
 func (l *line) keepLate(home string, late lateOverride) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.late == nil {
-		l.late = map[string]lateOverride{}
-	}
 	l.late[home] = late
 }
 
@@ -118,8 +115,5 @@ func (l *line) isUndisabled(uri string) bool {
 func (l *line) keepUndisabled(uri string, isUndisabled bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.undisabled == nil {
-		l.undisabled = map[string]bool{}
-	}
 	l.undisabled[uri] = isUndisabled
 }

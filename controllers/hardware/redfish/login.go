@@ -246,12 +246,7 @@ func sessionPath(resp *http.Response) string {
 
 // getJSON reads a resource and decodes it.
 func getJSON(api *gofish.APIClient, path string, into any) error {
-	resp, err := api.Get(path)
-	if err != nil {
-		return err
-	}
-	defer schemas.DeferredCleanupHTTPResponse(resp)
-	raw, err := readResourceBody(resp)
+	raw, _, err := readRaw(api, path)
 	if err != nil {
 		return err
 	}

@@ -164,9 +164,6 @@ func (l *line) insertionAt(slot string) (insertion, bool) {
 func (l *line) keepInsertion(slot string, asked insertion) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.insertions == nil {
-		l.insertions = map[string]insertion{}
-	}
 	l.insertions[slot] = asked
 }
 

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/stmcginnis/gofish/schemas"
-
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
@@ -66,15 +64,10 @@ func (b *bmc) SecureBoot(ctx context.Context) (state hardware.SecureBootState, s
 			return nil
 		}
 		setting = "SecureBootEnable of " + uri
-		resp, err := c.api.Get(uri)
+		raw, _, err := readRaw(c.api, uri)
 		if isMissing(err) {
 			return nil
 		}
-		if err != nil {
-			return err
-		}
-		defer schemas.DeferredCleanupHTTPResponse(resp)
-		raw, err := readResourceBody(resp)
 		if err != nil {
 			return err
 		}

@@ -99,9 +99,6 @@ func (l *line) lastSoftOff(uri string, now time.Time) softOff {
 func (l *line) keepSoftOff(uri string, last softOff) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.softOffs == nil {
-		l.softOffs = map[string]softOff{}
-	}
 	l.softOffs[uri] = last
 }
 

@@ -76,12 +76,7 @@ func (c *conn) serverSystem() (*system, error) {
 
 // readSystem reads the system at the path. A member of an unexpected type is left out, so that it costs neither power nor boot override.
 func (c *conn) readSystem(uri string) (*system, error) {
-	resp, err := c.api.Get(uri)
-	if err != nil {
-		return nil, err
-	}
-	defer schemas.DeferredCleanupHTTPResponse(resp)
-	raw, err := readResourceBody(resp)
+	raw, header, err := readRaw(c.api, uri)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +90,7 @@ func (c *conn) readSystem(uri string) (*system, error) {
 	if err := json.Unmarshal(raw, s.ComputerSystem); err != nil {
 		return nil, err
 	}
-	if etag := resp.Header.Get("ETag"); etag != "" && s.GetETag() == "" {
+	if etag := header.Get("ETag"); etag != "" && s.GetETag() == "" {
 		s.SetETag(etag)
 	}
 	s.SetClient(c.api)

@@ -14,6 +14,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stmcginnis/gofish"
+	"github.com/stmcginnis/gofish/schemas"
+
 	"github.com/ingot-dev/ingot/api/input"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
@@ -42,13 +45,18 @@ var (
 	errEmpty       = errors.New("the BMC answers with success and an empty body, expected a resource: restart the BMC or update its firmware if that stays so")
 )
 
-// readResourceBody returns the body of an answer that must have a resource.
-func readResourceBody(resp *http.Response) ([]byte, error) {
+// readRaw returns the text of a resource, and the header of the answer. An empty answer is an error.
+func readRaw(api *gofish.APIClient, uri string) ([]byte, http.Header, error) {
+	resp, err := api.Get(uri)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer schemas.DeferredCleanupHTTPResponse(resp)
 	raw, err := io.ReadAll(resp.Body)
 	if err == nil && len(bytes.TrimSpace(raw)) == 0 {
 		err = errEmpty
 	}
-	return raw, err
+	return raw, resp.Header, err
 }
 
 // callState is the state of the requests of one call.
