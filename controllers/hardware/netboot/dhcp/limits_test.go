@@ -15,13 +15,13 @@ import (
 func limited(t *testing.T) (s *Server, now *time.Time) {
 	t.Helper()
 	clock := time.Unix(1e9, 0)
-	return &Server{ctx: t.Context(), options: Options{
+	return newServer(t.Context(), Options{
 		Network: Network{Server: netip.MustParseAddr("10.20.0.2"), BootURL: "http://10.20.0.2:8090", Lease: &LeaseSettings{Prefix: netip.MustParsePrefix("10.20.0.0/16"), Time: time.Hour}},
 		Relays:  []netip.Addr{netip.MustParseAddr("10.30.0.1")}, Clock: func() time.Time { return clock }, Log: slog.New(slog.DiscardHandler),
 		Find: func(_ context.Context, mac string, _ netip.Addr) (Host, bool, error) {
 			return Host{Address: addressOfNumber(1)}, mac == numbered(1).String(), nil
 		},
-	}}, &clock
+	}), &clock
 }
 
 func discovery(t *testing.T, relay string) *dhcpv4.DHCPv4 {

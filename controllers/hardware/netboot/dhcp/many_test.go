@@ -50,7 +50,7 @@ func TestAThousandServersThatAskAtOnceAreAnswered(t *testing.T) {
 	const clients, firstStranger = 1000, 0x10000
 	var seen strangers.List
 	var offers, strange, others atomic.Int32
-	server := &Server{ctx: t.Context(), options: Options{
+	server := newServer(t.Context(), Options{
 		Network: Network{
 			Server: netip.MustParseAddr("10.20.0.2"), BootURL: "http://10.20.0.2:8090", Programs: map[iana.Arch]Program{iana.EFI_X86_64: {File: "snponly.efi"}},
 			Lease: &LeaseSettings{Prefix: netip.MustParsePrefix("10.20.0.0/16"), Time: time.Hour},
@@ -74,7 +74,7 @@ func TestAThousandServersThatAskAtOnceAreAnswered(t *testing.T) {
 			number := int(binary.BigEndian.Uint32(hardware[2:]))
 			return Host{Address: addressOfNumber(number)}, number < firstStranger, nil
 		},
-	}}
+	})
 	conn := &answers{byMAC: map[string]*dhcpv4.DHCPv4{}}
 	handle := server.handler(false)
 	var group sync.WaitGroup
@@ -108,16 +108,17 @@ func TestAThousandServersThatAskAtOnceAreAnswered(t *testing.T) {
 
 // BenchmarkAThousandServersAsk answers the discoveries of 1,000 servers, each as it comes from the network.
 func BenchmarkAThousandServersAsk(b *testing.B) {
-	server := &Server{ctx: b.Context(), options: Options{
+	now := time.Unix(1e9, 0)
+	server := newServer(b.Context(), Options{
 		Network: Network{
 			Server: netip.MustParseAddr("10.20.0.2"), BootURL: "http://10.20.0.2:8090", Programs: map[iana.Arch]Program{iana.EFI_X86_64: {File: "snponly.efi"}},
 			Lease: &LeaseSettings{Prefix: netip.MustParsePrefix("10.20.0.0/16"), Time: time.Hour},
 		},
-		Interface: "eth1", Log: slog.New(slog.DiscardHandler), Count: func(Stage, string) {}, NoteStranger: func(strangers.Sighting) {},
+		Interface: "eth1", Log: slog.New(slog.DiscardHandler), Count: func(Stage, string) {}, NoteStranger: func(strangers.Sighting) {}, Clock: func() time.Time { return now },
 		Find: func(_ context.Context, mac string, _ netip.Addr) (Host, bool, error) {
 			return Host{Address: addressOfNumber(7)}, true, nil
 		},
-	}}
+	})
 	conn, handle := &answers{byMAC: map[string]*dhcpv4.DHCPv4{}}, server.handler(false)
 	var packets [][]byte
 	for i := range 1000 {
@@ -128,6 +129,7 @@ func BenchmarkAThousandServersAsk(b *testing.B) {
 		packets = append(packets, request.ToBytes())
 	}
 	for b.Loop() {
+		now = now.Add(requestInterval) // each may ask again
 		for _, packet := range packets {
 			request, err := dhcpv4.FromBytes(packet)
 			if err != nil {

@@ -83,34 +83,34 @@ const (
 	requestInterval = time.Second
 )
 
-// canAsk reports whether the host has not asked too often, and counts that it has asked.
-func (s *Server) canAsk(mac string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.asked == nil {
-		s.asked = map[string]*rate.Limiter{}
-	}
-	limiter := s.asked[mac]
-	if limiter == nil {
-		limiter = rate.NewLimiter(rate.Every(requestInterval), requestBurst)
-		s.asked[mac] = limiter
-	}
-	now := time.Now
-	if s.options.Clock != nil {
-		now = s.options.Clock
-	}
-	return limiter.AllowN(now(), 1)
-}
-
-// Serve answers until ctx ends.
-func Serve(ctx context.Context, options Options) error {
+func newServer(ctx context.Context, options Options) *Server {
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
 	if options.Count == nil {
 		options.Count = func(Stage, string) {}
 	}
-	s := &Server{options: options, ctx: ctx}
+	if options.Clock == nil {
+		options.Clock = time.Now
+	}
+	return &Server{options: options, ctx: ctx, asked: map[string]*rate.Limiter{}}
+}
+
+// canAsk reports whether the host has not asked too often, and counts that it has asked.
+func (s *Server) canAsk(mac string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	limiter := s.asked[mac]
+	if limiter == nil {
+		limiter = rate.NewLimiter(rate.Every(requestInterval), requestBurst)
+		s.asked[mac] = limiter
+	}
+	return limiter.AllowN(s.options.Clock(), 1)
+}
+
+// Serve answers until ctx ends.
+func Serve(ctx context.Context, options Options) error {
+	s := newServer(ctx, options)
 	ports := []int{dhcpv4.ServerPort}
 	if options.Network.Lease == nil {
 		ports = append(ports, proxyPort)
