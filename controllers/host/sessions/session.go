@@ -183,26 +183,29 @@ func updateRecord(record *v1alpha1.HostRecord, before, after netboot.Session) er
 	if hasSameProgress(before, after) && after.Inventory == before.Inventory {
 		return nil
 	}
-	found := seenInventory(record, before, after)
+	found, earlier := attemptInventory(record, before, after)
 	record.Status.Attempt = &v1alpha1.HostAttempt{
 		Number: after.Number, State: string(after.State), Step: string(after.Step), StepAt: microTime(after.StepAt), StepDeadline: stepDeadline(after), OpenedAt: microTime(after.OpenedAt),
 		Boots: int32(after.Boots), BootWay: string(after.BootWay), Channel: v1alpha1.AgentChannel(after.Channel), TPM: inventory.RecordTPM(after.TPM), ImageBoots: int32(after.ImageBoots), SilentBoots: recordSilentBoots(after.SilentBoots), BootOrder: after.BootOrder, DoneBytes: after.DoneBytes, TotalBytes: after.TotalBytes, Reason: string(after.Reason), Message: input.Line(after.Message, v1alpha1.MaxAttemptMessage),
 		Agent: hostAgent(after.Agent), ConfigDriveAwaitedAt: microTime(after.ConfigDriveAwaitedAt), Findings: hostFindings(after.Findings), KernelAwaited: kernelAwaited(after.KernelAwaited), KernelFetchedAt: microTime(after.KernelFetchedAt),
-		Inventory: found, EarlierDisks: inventory.EarlierDisks(&record.Status, found), RootDisk: inventory.RecordDisk(after.RootDisk), Disks: inventory.RecordEvidence(after.Evidence),
+		Inventory: found, EarlierDisks: earlier, RootDisk: inventory.RecordDisk(after.RootDisk), Disks: inventory.RecordEvidence(after.Evidence),
 	}
 	return nil
 }
 
-// seenInventory returns the inventory of the attempt as it is stored; nil: it is the one that is kept.
-func seenInventory(record *v1alpha1.HostRecord, before, after netboot.Session) *v1alpha1.HostInventory {
-	seen := record.Status.Seen()
-	if after.Inventory != before.Inventory && after.Inventory != nil {
-		seen = inventory.HostInventory(*after.Inventory, seen)
+// attemptInventory returns the inventory of the attempt as it is stored, nil where it is the one that is kept, and the disks that only its earlier boots have found.
+func attemptInventory(record *v1alpha1.HostRecord, before, after netboot.Session) (found *v1alpha1.HostInventory, earlier []v1alpha1.DiskInventory) {
+	if after.Inventory == before.Inventory || after.Inventory == nil {
+		if a := record.Status.Progress(); a != nil {
+			return a.Inventory, a.EarlierDisks
+		}
+		return nil, nil
 	}
-	if equality.Semantic.DeepEqual(seen, record.Status.Inventory) {
-		return nil
+	found = inventory.HostInventory(*after.Inventory, record.Status.Seen())
+	if equality.Semantic.DeepEqual(found, record.Status.Inventory) {
+		found = nil
 	}
-	return seen
+	return found, inventory.EarlierDisks(&record.Status, found)
 }
 
 // stepDeadline returns the deadline of the step of a running attempt. A deadline after that of the attempt never comes.

@@ -103,6 +103,7 @@ func (f Facts) recordSuccess(r *v1alpha1.HostRecordStatus, status hardware.Attem
 		if f.Observed.Inventory != nil {
 			read = *f.Observed.Inventory
 		}
+		// A BMC may report a disk that was taken out for a while, so only an agent proves that one is there again.
 		inventory.Update(r, read, false)
 	case hardware.OpInstall:
 		r.Installed, r.Erased = installed(w, f.Spec), nil
@@ -116,9 +117,9 @@ func (f Facts) recordSuccess(r *v1alpha1.HostRecordStatus, status hardware.Attem
 
 // endAttempt writes the outcome of the attempt and its time, and takes over the inventory of an agent that has registered.
 func (f Facts) endAttempt(r *v1alpha1.HostRecordStatus, outcome v1alpha1.AttemptOutcome) *v1alpha1.WantedAttempt {
-	if a := r.Progress(); a != nil && (a.Inventory != nil || a.Agent != nil) {
-		// A BMC may report a disk that was taken out for a while, so only an agent proves that one is there again.
-		inventory.TakeOver(r, r.Wanted.Operation != string(hardware.OpInspect) || r.Wanted.IsAgentInspection())
+	isReadByBMC := r.Wanted.Operation == string(hardware.OpInspect) && !r.Wanted.IsAgentInspection()
+	if a := r.Progress(); !isReadByBMC && a != nil && (a.Inventory != nil || a.Agent != nil) {
+		inventory.TakeOver(r)
 	}
 	now := metav1.NewMicroTime(f.Now)
 	r.Wanted.Outcome, r.Wanted.EndedAt = outcome, &now

@@ -90,18 +90,20 @@ func EarlierDisks(status *v1alpha1.HostRecordStatus, latest *v1alpha1.HostInvent
 // Update replaces the inventory of the record by what was found, and remembers the disks. The disks that were known are read before. Without it:
 // the record of an earlier version has two disks in its inventory, an agent finds one of them, and the next erase misses no disk.
 func Update(status *v1alpha1.HostRecordStatus, found hardware.Inventory, isProof bool) {
-	known := KnownDisks(status)
-	status.Inventory = HostInventory(found, status.Inventory)
-	status.Disks = RememberDisks(known, status.Inventory.Disks, isProof)
+	replace(status, HostInventory(found, status.Inventory), isProof)
 }
 
-// TakeOver does the same with the inventory of the attempt under way.
-func TakeOver(status *v1alpha1.HostRecordStatus, isProof bool) {
+// TakeOver does the same with the inventory that the agent of the attempt under way has found.
+func TakeOver(status *v1alpha1.HostRecordStatus) {
 	if seen := status.Seen(); seen != nil {
-		known := KnownDisks(status)
-		status.Inventory = seen.DeepCopy()
-		status.Disks = RememberDisks(known, seen.Disks, isProof)
+		replace(status, seen.DeepCopy(), true)
 	}
+}
+
+func replace(status *v1alpha1.HostRecordStatus, found *v1alpha1.HostInventory, isProof bool) {
+	known := KnownDisks(status)
+	status.Inventory = found
+	status.Disks = RememberDisks(known, found.Disks, isProof)
 }
 
 // DisksToErase returns the disks that an erase of the host must clear and those that are gone, or nil when no disk is known.

@@ -18,17 +18,17 @@ func TestTakeOverKeepsWhatTheAttemptHasSeen(t *testing.T) {
 		}
 	}
 	s := status()
-	if TakeOver(s, true); s.Inventory.SystemUUID != "now" || len(s.Disks) != 2 || s.Disks[1].Gone != nil {
+	if TakeOver(s); s.Inventory.SystemUUID != "now" || len(s.Disks) != 2 || s.Disks[1].Gone != nil {
 		t.Errorf("by an agent: %+v, %+v", s.Inventory, s.Disks)
 	}
 	s = status()
-	if TakeOver(s, false); s.Inventory.SystemUUID != "now" || s.Disks[1].Gone == nil {
+	if Update(s, *HardwareInventory(s.Attempt.Inventory), false); s.Inventory.SystemUUID != "now" || s.Disks[1].Gone == nil {
 		t.Errorf("by a BMC, which may tell of a disk that was taken out: %+v", s.Disks)
 	}
 	// An agent that finds what is kept proves that its disks are there.
 	s = status()
 	s.Disks[0].Gone, s.Attempt.Inventory = &v1alpha1.DiskGone{By: "a person"}, nil
-	if TakeOver(s, true); s.Inventory.SystemUUID != "before" || s.Disks[0].Gone != nil {
+	if TakeOver(s); s.Inventory.SystemUUID != "before" || s.Disks[0].Gone != nil {
 		t.Errorf("the same again: %+v, %+v", s.Inventory, s.Disks)
 	}
 	// That of an attempt that is over, or of another one, is not taken.
@@ -64,7 +64,7 @@ func TestADiskOfAnEarlierBootOfTheAttemptIsKnown(t *testing.T) {
 	if disks := DisksToErase(status); disks == nil || len(disks.Expected) != 2 {
 		t.Errorf("to be erased: %+v", disks)
 	}
-	if TakeOver(status, true); len(status.Disks) != 2 {
+	if TakeOver(status); len(status.Disks) != 2 {
 		t.Errorf("known after the attempt: %+v", status.Disks)
 	}
 }
