@@ -8,9 +8,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
 
-	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/verdict"
 )
 
 // checkDaemonSets finds DaemonSets that the gate would keep off a new node.
@@ -26,7 +25,7 @@ func (t *tenant) checkDaemonSets(ctx context.Context) {
 		var others []string
 		for i := range sets.Items {
 			set := &sets.Items[i]
-			if canTolerate(set.Spec.Template.Spec.Tolerations, gate) {
+			if verdict.IsTolerated(set.Spec.Template.Spec.Tolerations, gate) {
 				continue
 			}
 			troubled = true
@@ -55,12 +54,6 @@ const (
 	forNetwork = "gives nodes their network, without which they never become Ready"
 	forGPUs    = "looks like GPU software, without which nodes do not advertise their GPUs"
 )
-
-func canTolerate(tolerations []corev1.Toleration, gate string) bool {
-	// Only the operator Exists tolerates every value.
-	taint := corev1.Taint{Key: gate, Value: "AnyOf" + v1alpha1.NewGateValue, Effect: corev1.TaintEffectNoSchedule}
-	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(klog.Background(), &taint, false) })
-}
 
 // vendors are parts of the names of GPU software's images and node labels.
 var vendors = []string{"nvidia", "amd.com", "rocm", "k8s-device-plugin"}

@@ -80,7 +80,7 @@ func blockedDaemonSets(sets []appsv1.DaemonSet, node *corev1.Node, gate string) 
 		pod := corev1.Pod{Spec: sets[i].Spec.Template.Spec}
 		fits, err := nodeaffinity.GetRequiredNodeAffinity(&pod).Match(node)
 		// An affinity that cannot be parsed fits no node: the scheduler says the same.
-		if err == nil && fits && !isTolerated(pod.Spec.Tolerations, gate) {
+		if err == nil && fits && !IsTolerated(pod.Spec.Tolerations, gate) {
 			out = append(out, sets[i].Namespace+"/"+sets[i].Name)
 		}
 	}
@@ -88,9 +88,9 @@ func blockedDaemonSets(sets []appsv1.DaemonSet, node *corev1.Node, gate string) 
 	return out
 }
 
-// isTolerated reports whether one of the tolerations matches the gate, a taint with the effect NoSchedule. Its value changes, so a toleration must have the
+// IsTolerated reports whether one of the tolerations matches the gate, a taint with the effect NoSchedule. Its value changes, so a toleration must have the
 // operator Exists.
-func isTolerated(tolerations []corev1.Toleration, gate string) bool {
+func IsTolerated(tolerations []corev1.Toleration, gate string) bool {
 	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool {
 		switch {
 		case t.Effect != "" && t.Effect != corev1.TaintEffectNoSchedule:

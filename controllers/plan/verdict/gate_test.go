@@ -95,11 +95,11 @@ func TestAPodToleratesTheGateWhateverItsValueIs(t *testing.T) {
 		{corev1.Toleration{Key: "other", Operator: corev1.TolerationOpEqual}, false},
 		{corev1.Toleration{Key: gateKey, Operator: "Lt"}, false},
 	} {
-		if got := isTolerated([]corev1.Toleration{c.toleration}, gateKey); got != c.want {
+		if got := IsTolerated([]corev1.Toleration{c.toleration}, gateKey); got != c.want {
 			t.Errorf("%+v: %t, want %t", c.toleration, got, c.want)
 		}
 	}
-	if isTolerated(nil, gateKey) {
+	if IsTolerated(nil, gateKey) {
 		t.Error("no toleration tolerates the gate")
 	}
 }
